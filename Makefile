@@ -1,5 +1,8 @@
 # All targets work in an environment of their own, .venv, which the first one that needs it creates.
 
+# Tests start hundreds of Pythons, each of which would otherwise compile again what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
