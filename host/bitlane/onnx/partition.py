@@ -4,7 +4,8 @@ Arithmetic on numbers of nodes alone: no operator, no type.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TypeAlias
+from copy import deepcopy
+from typing import Final, TypeAlias
 
 Members: TypeAlias = tuple[int, ...]
 """The numbers of a group's nodes, in order."""
@@ -12,19 +13,26 @@ Members: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = Sequence[Collection[int]]
 """For each node the numbers of the nodes that it reads, all of them lower."""
 
+Edge: TypeAlias = tuple[int, int]
+"""Two nodes; the second reads the first."""
+
+_EFFORT: Final = 20_000
+"""Most steps of a search, times the nodes of the graph: a second. Ten nodes take 20 steps."""
+
 
 def group_nodes(reads: Edges, ours: Sequence[bool]) -> list[Members]:
-    """Return connected groups of the nodes that are ``ours``, without a cycle between groups.
+    """Return the fewest connected groups of the nodes that are ``ours``, without a cycle.
 
     Two groups with an edge between them are one, unless nodes that are not ours lie between them
-    on another path. The fewer groups of two orders of merging are taken.
+    on another path. Of two orders of merging the one with fewer groups bounds a search for fewer,
+    which gives up after a limited effort: large graphs may have some more than the fewest.
     """
     edges = [(a, b) for b, sources in enumerate(reads) for a in sources if ours[a] and ours[b]]
     found = [_merge(reads, ours, order) for order in (sorted(edges), sorted(edges, reverse=True))]
-    return min(found, key=len)
+    return _Search(reads, ours).fewest(edges, min(found, key=len))
 
 
-def _merge(reads: Edges, ours: Sequence[bool], edges: Iterable[tuple[int, int]]) -> list[Members]:
+def _merge(reads: Edges, ours: Sequence[bool], edges: Iterable[Edge]) -> list[Members]:
     """Merge the groups at the ends of ``edges``, in this order, where no cycle results."""
     clusters = _Clusters(reads)
     waiting = list(edges)
@@ -34,7 +42,79 @@ def _merge(reads: Edges, ours: Sequence[bool], edges: Iterable[tuple[int, int]])
             break
         # A merge may close the only other path between two groups.
         waiting = left
-    return sorted({clusters.members(node) for node, mine in enumerate(ours) if mine})
+    return clusters.groups(ours)
+
+
+class _Search:
+    """Looks for the fewest groups: branches on an edge, whose ends are in one group or not.
+
+    All groups without a cycle are found, since one that is connected can be merged edge by edge
+    without a cycle: from a node on to the first of its readers there.
+    """
+
+    def __init__(self, reads: Edges, ours: Sequence[bool]) -> None:
+        self._reads = reads
+        self._ours = ours
+        self._beyond = [0] * len(reads)
+        """For each node a mask of the nodes before it, with one that is not ours between."""
+        before = [0] * len(reads)
+        for node, sources in enumerate(reads):
+            for source in sources:
+                before[node] |= before[source] | 1 << source
+                self._beyond[node] |= (self._beyond if ours[source] else before)[source]
+
+    def fewest(self, edges: Sequence[Edge], best: list[Members]) -> list[Members]:
+        """Return groups along ``edges`` that are fewer than ``best``, or else these."""
+        waiting = [(_Clusters(self._reads), edges)]
+        steps = _EFFORT // max(1, len(self._reads))
+        while waiting and steps > 0:
+            steps -= 1
+            clusters, edges = waiting.pop()
+            edges = self._joinable(clusters, edges)
+            groups = clusters.groups(self._ours)
+            if self._least(groups, edges) >= len(best):
+                continue
+            apart = deepcopy(clusters)
+            merged = next((edge for edge in edges if clusters.try_merge(*edge)), None)
+            if merged is None:
+                best = min(best, groups, key=len)
+            else:
+                left = [edge for edge in edges if edge != merged]
+                waiting += [(apart, left), (clusters, left)]
+        return best
+
+    def _joinable(self, clusters: "_Clusters", edges: Iterable[Edge]) -> list[Edge]:
+        """Return an edge for each two clusters that may be one, perhaps after other merges."""
+        found = {}
+        for a, b in edges:
+            first, second = clusters.members(a), clusters.members(b)
+            mask = sum(1 << node for node in first + second)
+            if first != second and not any(self._beyond[x] & mask for x in first + second):
+                found[first, second] = a, b
+        return list(found.values())
+
+    def _least(self, groups: Iterable[Members], edges: Iterable[Edge]) -> int:
+        """Return a number that no merging of ``groups`` along ``edges`` can fall below.
+
+        No two nodes of a chain with others between them are in one group, and no edge joins parts
+        that are not connected.
+        """
+        part = {node: group for group in groups for node in group}
+        for a, b in edges:
+            if part[a] != part[b]:
+                both = part[a] + part[b]
+                part.update(dict.fromkeys(both, both))
+        return sum(self._chain(sorted(nodes)) for nodes in set(part.values()))
+
+    def _chain(self, nodes: Iterable[int]) -> int:
+        """Return the most of ``nodes`` of which each two have others between them."""
+        layers: list[int] = []
+        for node in nodes:
+            # A node that is beyond one of a layer is beyond one of each layer before it.
+            depth = sum(bool(self._beyond[node] & layer) for layer in layers)
+            layers += [0] * (depth == len(layers))
+            layers[depth] |= 1 << node
+        return len(layers)
 
 
 class _Clusters:
@@ -50,6 +130,11 @@ class _Clusters:
 
     def members(self, node: int) -> Members:
         return tuple(sorted(self._members[self._owner[node]]))
+
+    def groups(self, ours: Sequence[bool]) -> list[Members]:
+        """Return the clusters of the nodes that are ``ours``, in order."""
+        owners = {owner for owner, mine in zip(self._owner, ours, strict=True) if mine}
+        return sorted(tuple(sorted(self._members[owner])) for owner in owners)
 
     def try_merge(self, a: int, b: int) -> bool:
         """Merge the clusters of ``a`` and of ``b``, which reads it; False if a cycle results."""
