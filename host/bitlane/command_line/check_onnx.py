@@ -5,6 +5,7 @@ from ..onnx.cut import cut_model
 from ..onnx.parse import read_model
 from ..onnx.picture import list_groups
 from ..onnx.rest import expect_rest
+from ..onnx.whole import OTHERWISE
 from ..text import printable
 from .cli import DONE, report_error
 
@@ -12,16 +13,18 @@ from .cli import DONE, report_error
 def check_onnx(path: str, rest: str | None) -> int:
     """Check the model ``path``; ``rest`` may compute what the device lacks. Return the exit code.
 
-    Prints the groups. Without ``rest``, reports each node that the device lacks. Raises
-    ``OnnxError`` for the last error, ``OSError`` if the file cannot be read, and ``SettingError``.
+    Prints the groups. Without ``rest``, reports each node that the device lacks; the last line
+    names the option that computes them. Raises ``OnnxError`` for the last error, ``OSError`` if
+    the file cannot be read, and ``SettingError``.
     """
     expect_rest(rest)
     model = load(path)
     try:
         whole = read_model(model, binary=rest is not None)
         errors = [] if whole.error is None else [whole.error]
-        if rest is None:
+        if rest is None and whole.lacking:
             errors += [OnnxError(node.reason) for node in whole.lacking]
+            errors[-1] = OnnxError(f"{errors[-1]}; {OTHERWISE}")
         for error in errors[:-1]:
             report_error(OnnxError(f"{path}: {error}"))
         if errors:

@@ -7,6 +7,7 @@ import onnx.parser
 import pytest
 
 from bitlane.command_line.cli import DONE
+from bitlane.onnx.whole import OTHERWISE
 from support.command_line import CommandLine
 
 MIXED = """<ir_version: 10, opset_import: ["": 18]>
@@ -35,7 +36,7 @@ def test_check_lists_all_nodes_that_are_lacking(run: CommandLine) -> None:
     assert (code, out) == (2, "")
     assert err.splitlines() == [
         "bitlane: m.onnx: node 1 (Add): an operator that bitlane does not have",
-        "bitlane: m.onnx: node 2 (Mul): an operator that bitlane does not have",
+        "bitlane: m.onnx: node 2 (Mul): an operator that bitlane does not have; " + OTHERWISE,
     ]
 
 
