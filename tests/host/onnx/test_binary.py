@@ -1,7 +1,7 @@
 """Binary layers: products of 1 and -1 are counted on the device, with equal results."""
 
+import json
 from itertools import pairwise
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
-import bitlane
 from bitlane.api.device import Device
-from bitlane.model_file.results import busy_cycles
 from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, prepare
 from bitlane.onnx.model import DeviceGroup
+from support.host import binary_layers
 from support.host.arrays import model, same
-from support.host.onnx_binary import BIPOLAR, Network, as_where, digits, train
+from support.host.onnx_binary import BIPOLAR, Network, as_where
 from support.host.onnx_models import model_of, node, tensor
 
 
@@ -199,36 +198,26 @@ def test_a_scale_that_is_computed_is_refused_by_name(device: Device) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Network:
-    rows, labels = digits()
-    return train(rows[:1297], labels[:1297], [256, 256, 10], 200)
+def network() -> Network:
+    return binary_layers.trained()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("url", "count"), [("numpy", 500), ("numpy?board=colorlight-i9", 500), ("sim", 20)]
-)
+@pytest.mark.parametrize(("url", "count"), binary_layers.DEVICES)
+@pytest.mark.parametrize("bipolar", [False, True])
 def test_digits_are_read_as_the_reference_reads_them(
-    url: str, count: int, trained: Network
+    url: str, count: int, network: Network, bipolar: bool
 ) -> None:
-    rows, labels = digits()
-    test, wanted = rows[1297 : 1297 + count], labels[1297 : 1297 + count]
-    *layers, scores = trained.activations(test)
-    right = float((scores.argmax(1) == wanted).mean())
-    assert right > 0.8
-    pixels = np.where(test, 12, 3).astype(np.float32)
-    for bipolar in (False, True):
-        with bitlane.open(url) as device:
-            prepared = prepare(as_where(trained, bipolar=bipolar), device, rest="reference")
-            cycles = busy_cycles(device.driver)
-            before, start = cycles(), perf_counter()
-            got = prepared.run([pixels])
-            spent, taken = perf_counter() - start, cycles()
-            predicted = device.driver.link.prediction
-        assert same(got[-1], scores.astype(np.float32))
-        if not bipolar:
-            assert [same(x, y) for x, y in zip(got[1:-1], layers, strict=True)] == [True, True]
-        print(
-            f"{url}: {count} digits, {right:.1%} right, every bit equal, {spent:.3f} s,"
-            f" cycles {before} to {taken}, {predicted}"
-        )
+    found = binary_layers.run(network, url, count, bipolar=bipolar)
+    assert (found["digits"], found["differ"]) == (count, 0)
+    assert found["values"] == count * (10 if bipolar else 64 + 256 + 256 + 10)
+    assert found["right"] == found["right_in_numpy"] > 0.8 * count
+    assert (found["predicted"] is None) == ("board" not in url)
+    print(found)
+
+
+def test_the_page_is_that_of_the_recorded_figures() -> None:
+    recorded = json.loads(binary_layers.FIGURES.read_text(encoding="utf-8"))
+    assert binary_layers.PAGE.read_text(encoding="utf-8") == binary_layers.text(recorded)
+    assert {(row["device"], row["digits"]) for row in recorded["rows"]} == {*binary_layers.DEVICES}
+    assert {row["differ"] for row in recorded["rows"]} == {0}
