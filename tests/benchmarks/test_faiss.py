@@ -1,7 +1,8 @@
 """Searches of FAISS on one core, beside what the device ``numpy`` predicts for boards.
 
-``python -m pytest -s tests/benchmarks/test_faiss.py`` prints the tables of docs/distances.md. Not
-part of `make test`, because a test that runs at the same time makes FAISS slower.
+``python -m pytest -s tests/benchmarks/test_faiss.py`` prints the tables of
+docs/measurements/faiss.md. Not part of `make test`, because a test that runs at the same time makes
+FAISS slower.
 """
 
 from itertools import product

@@ -83,15 +83,22 @@ _DML = {
 
 
 def level_table() -> list[str]:
-    """Return the lines of the table of DirectML's feature levels."""
+    """Return the lines of the table of DirectML's feature levels: one line for equal neighbours."""
     lines = [f"| Level | {' | '.join(_OPERATORS)} | Axes |", f"|---{'|---' * len(_OPERATORS)}|---|"]
-    for level in dml.FeatureLevel:
-        with DryRunDriver(LARGEST) as driver, dml.Device(driver, level) as device:
-            cells = [_accepted(device, kinds) for kinds in _OPERATORS.values()]
-            ranks = [n for n in range(1, 10) if _takes(device, _shift(n))]
-        axes = f"{ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else str(*ranks)
-        lines.append(f"| {level} | {' | '.join(cells)} | {axes or 'none'} |")
+    for cells, alike in groupby(dml.FeatureLevel, _level_cells):
+        levels = list(alike)
+        named = f"{levels[0]} to {levels[-1]}" if len(levels) > 1 else str(levels[0])
+        lines.append(f"| {named} | {' | '.join(cells)} |")
     return lines
+
+
+def _level_cells(level: dml.FeatureLevel) -> list[str]:
+    """Return the types of each kind of operator at ``level``, and the numbers of axes."""
+    with DryRunDriver(LARGEST) as driver, dml.Device(driver, level) as device:
+        cells = [_accepted(device, kinds) for kinds in _OPERATORS.values()]
+        ranks = [n for n in range(1, 10) if _takes(device, _shift(n))]
+    axes = f"{ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else str(*ranks)
+    return [*cells, axes or "none"]
 
 
 def _accepted(device: dml.Device, kinds: Sequence[type]) -> str:
