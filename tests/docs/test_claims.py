@@ -48,6 +48,19 @@ def test_the_unit_that_retires_is_drawn_to_retire() -> None:
     assert [name for name, label in labels.items() if "retires" in label] == [unit]
 
 
+def test_the_page_states_the_bounds_of_the_bounded_proofs() -> None:
+    """No contract of these is proven for all time."""
+    bounds = set()
+    for path in (ROOT / "tests" / "formal").glob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        depths = dict(re.findall(r"^(\w+) = (\d+)$", text, flags=re.M))
+        if path.name != "test_prover.py":
+            bounds |= {int(depths.get(x, x)) for x in re.findall(r"\bBounded\((\w+)\)", text)}
+    page = said("docs/architecture.md").partition("Formal proofs of")[2].partition("- ")[0]
+    assert bounds == {int(x) for x in re.findall(r"\d+", page)}
+    assert f"bounded to {max(bounds)} cycles, and random" in said("docs/architecture.md")
+
+
 def test_no_page_says_that_all_code_blocks_are_run() -> None:
     """Builds of boards and durations are not compared: see MEASURED in `test_blocks`."""
     claims = re.compile(r"(every|each|all) code blocks?", re.I)
