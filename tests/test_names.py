@@ -62,9 +62,9 @@ def test_no_two_public_things_of_a_package_have_one_name() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
     for package in (*BITLANE, *CPPSIM):
         for path in (ROOT / package).rglob("*.py"):
-            room = ".".join(path.relative_to((ROOT / package).parent).parent.parts)
+            folder = ".".join(path.relative_to((ROOT / package).parent).parent.parts)
             for name in public_names(path):
-                files[f"{room}.{name}"].append(path.name)
+                files[f"{folder}.{name}"].append(path.name)
     shared = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
     assert shared.keys() == ON_PURPOSE.keys(), {
         name: shared.get(name, "one thing alone") for name in shared.keys() ^ ON_PURPOSE.keys()

@@ -120,20 +120,22 @@ def test_small_arrays(device: bitlane.Device, benchmark: BenchmarkFixture, name:
 @pytest.mark.benchmark(timer=watch)
 def test_directml_dispatch(device: bitlane.Device, benchmark: BenchmarkFixture) -> None:
     tensor = dml.BufferTensorDesc(dml.DataType.UINT8, [64])
-    with dml.Device(device) as face:
+    with dml.Device(device) as dml_device:
         desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-        operator = face.compile_operator(face.create_operator(desc))
-        recorder, commands = face.create_command_recorder(), face.create_command_list()
-        initializer = face.create_operator_initializer([operator])
-        table = face.create_binding_table(initializer)
+        operator = dml_device.compile_operator(dml_device.create_operator(desc))
+        recorder, commands = dml_device.create_command_recorder(), dml_device.create_command_list()
+        initializer = dml_device.create_operator_initializer([operator])
+        table = dml_device.create_binding_table(initializer)
         recorder.record_dispatch(commands, initializer, table)
-        face.execute(commands)
+        dml_device.execute(commands)
         commands.reset()
-        table = face.create_binding_table(operator)
-        table.bind_inputs([dml.BufferBinding(face.create_buffer(64))])
-        table.bind_outputs([dml.BufferBinding(face.create_buffer(64))])
+        table = dml_device.create_binding_table(operator)
+        table.bind_inputs([dml.BufferBinding(dml_device.create_buffer(64))])
+        table.bind_outputs([dml.BufferBinding(dml_device.create_buffer(64))])
         recorder.record_dispatch(commands, operator, table)
-        expect_little(benchmark, "DirectML dispatch, 64 bytes", lambda: face.execute(commands))
+        expect_little(
+            benchmark, "DirectML dispatch, 64 bytes", lambda: dml_device.execute(commands)
+        )
 
 
 @pytest.fixture(scope="module")

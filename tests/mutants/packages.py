@@ -25,7 +25,7 @@ class Package:
 
     Attributes
     ----------
-    folder, room
+    folder, tests
         Where its sources and their tests are.
     own
         Tests of files without tests in their own folder. All matching prefixes count.
@@ -44,7 +44,7 @@ class Package:
 
     name: str
     folder: str
-    room: str
+    tests: str
     own: Table = field(default_factory=dict)
     whole: Table
     choices: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ class Package:
 
     def own_tests(self, file: str) -> list[str]:
         """Return the test files for ``file``: its namesake, those of `own`, or of its folder."""
-        room = PROJECT / self.room / file
-        namesake = room.with_name(f"test_{room.name}")
+        beside = PROJECT / self.tests / file
+        namesake = beside.with_name(f"test_{beside.name}")
         first = [namesake.relative_to(PROJECT).as_posix()] if namesake.exists() else []
         listed = [test for tests in _matching(self.own, file) for test in tests]
         if not listed and not (first and self.circuit):
-            listed = _short_first([_of_folder(room.parent)])
+            listed = _short_first([_of_folder(beside.parent)])
         return list(dict.fromkeys([*first, *listed]))
 
     def whole_tests(self, file: str) -> list[str]:
@@ -177,7 +177,7 @@ _ALL = (
     Package(
         name="rtl",
         folder="rtl/bitlane_rtl",
-        room="tests/rtl",
+        tests="tests/rtl",
         own=OWN,
         whole=WHOLE,
         choices=CHOICES,
@@ -187,7 +187,7 @@ _ALL = (
     Package(
         name="host",
         folder="host/bitlane",
-        room="tests/host",
+        tests="tests/host",
         own=_HOST,
         whole={"": ("tests/host", "tests/system")},
         shared=True,
@@ -195,7 +195,7 @@ _ALL = (
     Package(
         name="cppsim",
         folder="cppsim/src/cppsim",
-        room="cppsim/tests",
+        tests="cppsim/tests",
         own=_CPPSIM,
         whole={"": ("cppsim/tests", "tests/sim/device", "tests/boards/pins")},
         cold=(
@@ -212,7 +212,7 @@ _ALL = (
     Package(
         name="sim",
         folder="sim/bitlane_sim",
-        room="tests/sim",
+        tests="tests/sim",
         own=_SIM,
         whole={"": ("tests/sim", "tests/system")},
         cold=(
@@ -225,7 +225,7 @@ _ALL = (
     Package(
         name="boards",
         folder="boards/bitlane_boards",
-        room="tests/boards",
+        tests="tests/boards",
         own=_BOARDS,
         whole={"": ("tests/boards", "tests/system")},
         cold=("",),

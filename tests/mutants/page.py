@@ -29,7 +29,7 @@ words. A change is *explained* if `tests/mutants/equivalent.toml` says why it ha
 test could see. A change is the *same* if it leaves all netlists as they were; netlists are not
 compared where only own tests run. *Own* counts the changes that tests of the file's folder notice,
 *others* those that only other tests notice. The share is of the changes that have an effect.
-`make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--room-only --record"` writes a
+`make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--folder-only --record"` writes a
 row; `--file links/` writes the row of a part. We write tests for the survivors and run the same
 changes again, because another seed would show less. In the first run, the tests noticed 104 of 130
 changes of host, and of cppsim 23 of the first 35 changes and 70 of 89 later ones. The row of cppsim

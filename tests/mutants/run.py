@@ -73,12 +73,12 @@ def judge(
     place: Place,
     known: Sequence[equivalent.Equivalent],
     *,
-    room_only: bool = False,
+    folder_only: bool = False,
 ) -> Answer:
     """Judge ``change``: run its quick tests, compare netlists, then run all other tests.
 
-    ``room_only`` leaves out the netlists and these other tests. Raises ``NoAnswer`` if a test also
-    fails without the change.
+    ``folder_only`` leaves out the netlists and these other tests. Raises ``NoAnswer`` if a test
+    also fails without the change.
     """
     if why := equivalent.reason(change, known):
         return Answer(Outcome.EXPLAINED, why, 0)
@@ -88,12 +88,12 @@ def judge(
     outcome, by, tests = Outcome.SURVIVED, "", own
     place.warm_up(change.file, own)
     with place.changed(change):
-        compared = package.circuit and has_netlist(change.file) and not room_only
+        compared = package.circuit and has_netlist(change.file) and not folder_only
         if own and (by := place.fails(own)):
             outcome = Outcome.CAUGHT
         elif compared and place.has_same_netlists(change.file):
             outcome = Outcome.SAME
-        elif not room_only and (by := place.fails(whole)):
+        elif not folder_only and (by := place.fails(whole)):
             outcome, tests = Outcome.CAUGHT, whole
     if outcome is Outcome.CAUGHT and not place.pass_unchanged(tests, by):
         raise NoAnswer(f"fails without any change: {by}")
@@ -156,7 +156,7 @@ def _found(package: Package, only: str) -> list[Change]:
 
 
 def _judge_all(
-    chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace], *, room_only: bool
+    chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace], *, folder_only: bool
 ) -> Iterator[tuple[Change, Answer]]:
     """Judge the changes without an answer, one at a time in each place; yield all in order."""
     known = equivalent.of_package(places[0].package.name)
@@ -169,7 +169,7 @@ def _judge_all(
             return earlier
         place = idle.get()
         try:
-            found = judge(change, place, known, room_only=room_only)
+            found = judge(change, place, known, folder_only=folder_only)
         finally:
             idle.put(place)
         answers.add(change, found)
@@ -185,13 +185,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="which changes are chosen")
     parser.add_argument("--count", type=int, default=200, help="how many (default: 200)")
     parser.add_argument(
-        "--file", default="", help="only of this file or room, as addresses/bursts.py"
+        "--file", default="", help="only of this file or folder, as addresses/bursts.py"
     )
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--workers", type=int, choices=(1, 2), default=1, help="at a time")
     parser.add_argument("--deadline", type=float, default=900, help="seconds for the tests of one")
     parser.add_argument("--tier", choices=TIERS, default="full", help="which tests are run")
-    parser.add_argument("--room-only", action="store_true", help="run only tests of its folder")
+    parser.add_argument("--folder-only", action="store_true", help="run only tests of its folder")
     parser.add_argument("--answers", type=Path, help="default: out/mutants_PACKAGE_TIER.jsonl")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary to FILE")
     parser.add_argument(
@@ -215,7 +215,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     text, good = report(package, judged)
     print(text)
-    tier = f"{options.tier}, own tests alone" if options.room_only else options.tier
+    tier = f"{options.tier}, own tests alone" if options.folder_only else options.tier
     found = summary(package, judged, options.seed, tier, options.file)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -235,9 +235,9 @@ def _judged(
     ]
     judged = []
     try:
-        for place in places if package.circuit and not options.room_only else []:
+        for place in places if package.circuit and not options.folder_only else []:
             place.remember_netlists()
-        all_answers = _judge_all(chosen, answers, places, room_only=options.room_only)
+        all_answers = _judge_all(chosen, answers, places, folder_only=options.folder_only)
         for number, (change, answer) in enumerate(all_answers, 1):
             print(f"{number:4}/{len(chosen)} {change}", flush=True)
             print(f"{answer.outcome:>20}, {answer.seconds:g} s: {answer.by}", flush=True)

@@ -241,18 +241,18 @@ def test_a_change_that_no_test_notices_survives() -> None:
     assert not good
 
 
-def test_the_tests_of_the_room_alone_are_run_if_asked() -> None:
+def test_the_tests_of_the_folder_alone_are_run_if_asked() -> None:
     place = Place(package=HOST)
     moved = replace(ADDED, file="driver/queue.py")
-    assert judge(moved, place, [], room_only=True).outcome is Outcome.SURVIVED
+    assert judge(moved, place, [], folder_only=True).outcome is Outcome.SURVIVED
     assert place.asked == HOST.own_tests(moved.file)
     assert place.warmed == [moved.file]
 
 
-def test_no_netlist_is_compared_after_the_tests_of_the_room_alone() -> None:
+def test_no_netlist_is_compared_after_the_tests_of_the_folder_alone() -> None:
     place = Place(same=True)
     moved = replace(ADDED, file="addresses/bursts.py")
-    assert judge(moved, place, [], room_only=True).outcome is Outcome.SURVIVED
+    assert judge(moved, place, [], folder_only=True).outcome is Outcome.SURVIVED
     assert "netlists" not in place.asked
 
 

@@ -41,12 +41,12 @@ class Stand:
         memory = memory_of(self.device)
         size = GUARD + max(job.size for job in chain) + GUARD
         window = slice(self.start, self.start + size)
-        with dml.Device(self.device.driver, max(job.level for job in chain)) as face:
-            buffer = face.create_buffer(BUFFER)
+        with dml.Device(self.device.driver, max(job.level for job in chain)) as dml_device:
+            buffer = dml_device.create_buffer(BUFFER)
             assert buffer.address == self.start + GUARD
             # Of memory that nobody holds, the device forgets what was written to it.
             memory[window] = before = noise(size, seed)
-            execute(face, buffer, *chain)
+            execute(dml_device, buffer, *chain)
             after = memory[window].copy()
         want = before.copy()
         want[GUARD:-GUARD] = evaluate(before[GUARD:-GUARD], *chain)

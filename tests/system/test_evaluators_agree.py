@@ -64,10 +64,10 @@ class Pair:
         size = max(job.size for job in chain)
         before = noise(size, seed)
         for device in self.both:
-            with dml.Device(device.driver) as face:
-                buffer = face.create_buffer(BUFFER)
+            with dml.Device(device.driver) as dml_device:
+                buffer = dml_device.create_buffer(BUFFER)
                 buffer.write(before)
-                execute(face, buffer, *chain)
+                execute(dml_device, buffer, *chain)
                 after = buffer.read(size)
             assert np.array_equal(after, evaluate(before, *chain)), device.description
         self.expect_agreement(f"noise of seed {seed}, {chain}")

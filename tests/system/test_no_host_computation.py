@@ -244,10 +244,10 @@ def test_operators_of_directml_are_computed_by_the_circuit(device: bitlane.Devic
     before = random(288, "u1")
     expected = evaluate(before, job)
     with guarded():
-        with dml.Device(device.driver) as face:
-            buffer = face.create_buffer(job.size)
+        with dml.Device(device.driver) as dml_device:
+            buffer = dml_device.create_buffer(job.size)
             buffer.write(before)
-            execute(face, buffer, job)
+            execute(dml_device, buffer, job)
             assert same(np.asarray(buffer.read()), expected)
 
 

@@ -49,20 +49,20 @@ class Meter:
         monkeypatch.setattr(link, "exchange", counted_exchange)
 
 
-def record(face: dml.Device) -> tuple[Callable[[], None], Callable[[], bool]]:
+def record(dml_device: dml.Device) -> tuple[Callable[[], None], Callable[[], bool]]:
     """The command list, and whether all results are right."""
-    operator = face.compile_operator(
-        face.create_operator(dml.ElementWiseBitXorOperatorDesc(TENSOR, TENSOR, TENSOR))
+    operator = dml_device.compile_operator(
+        dml_device.create_operator(dml.ElementWiseBitXorOperatorDesc(TENSOR, TENSOR, TENSOR))
     )
-    recorder, commands = face.create_command_recorder(), face.create_command_list()
-    initializer = face.create_operator_initializer([operator])
-    recorder.record_dispatch(commands, initializer, face.create_binding_table(initializer))
-    buffers = [face.create_buffer(SIZE) for _ in range(3 * NUMBER)]
+    recorder, commands = dml_device.create_command_recorder(), dml_device.create_command_list()
+    initializer = dml_device.create_operator_initializer([operator])
+    recorder.record_dispatch(commands, initializer, dml_device.create_binding_table(initializer))
+    buffers = [dml_device.create_buffer(SIZE) for _ in range(3 * NUMBER)]
     triples = list(zip(buffers[0::3], buffers[1::3], buffers[2::3], strict=True))
     for seed, buffer in enumerate(buffers):
         buffer.write(noise(SIZE, seed))
     for a, b, y in triples:
-        table = face.create_binding_table(operator)
+        table = dml_device.create_binding_table(operator)
         table.bind_inputs([BufferBinding(a), BufferBinding(b)])
         table.bind_outputs([BufferBinding(y)])
         recorder.record_dispatch(commands, operator, table)
@@ -70,7 +70,7 @@ def record(face: dml.Device) -> tuple[Callable[[], None], Callable[[], bool]]:
     def right() -> bool:
         return all(np.array_equal(y.read(), a.read() ^ b.read()) for a, b, y in triples)
 
-    return lambda: face.execute(commands), right
+    return lambda: dml_device.execute(commands), right
 
 
 def model_file(folder: Path) -> Path:
@@ -97,8 +97,8 @@ def model_file(folder: Path) -> Path:
 
 
 def test_a_command_list_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened("sim") as device, dml.Device(device) as face:
-        execute, right = record(face)
+    with opened("sim") as device, dml.Device(device) as dml_device:
+        execute, right = record(dml_device)
         meter = Meter(device.driver.link, monkeypatch)
         before = simulator_of(device).cycles
         execute()
@@ -114,8 +114,8 @@ def test_a_model_file_on_the_simulator(
     check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[str] = []
-    with opened("sim") as device, dml.Device(device) as face:
-        prepared = prepare(load_model(model_file(tmp_path)), face)
+    with opened("sim") as device, dml.Device(device) as dml_device:
+        prepared = prepare(load_model(model_file(tmp_path)), dml_device)
         meter = Meter(device.driver.link, monkeypatch)
         before = simulator_of(device).cycles
         assert run(prepared, lines.append, check=check)

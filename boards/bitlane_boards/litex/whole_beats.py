@@ -42,13 +42,13 @@ class WholeBeatsModule(LiteXModule):
         name = f"bitlane_whole_beats_{manager.data_width}"
         circuit = Axi4WholeBeats(_ADDRESS_BITS, manager.data_width)
         ports: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-        for bus, face in ((manager, "s_axi"), (self.memory, "m_axi")):
-            for member in getattr(circuit, face).signature.members:
+        for bus, side in ((manager, "s_axi"), (self.memory, "m_axi")):
+            for member in getattr(circuit, side).signature.members:
                 channel = member[:2] if member[0] == "a" else member[0]
                 signal = getattr(getattr(bus, channel), member.removeprefix(channel))
-                from_bus = (face == "s_axi") == (channel in ("aw", "w", "ar"))
+                from_bus = (side == "s_axi") == (channel in ("aw", "w", "ar"))
                 inward = from_bus != member.endswith("ready")
-                ports[f"{'i' if inward else 'o'}_{face}_{member}"] = signal
+                ports[f"{'i' if inward else 'o'}_{side}_{member}"] = signal
         self.specials += Instance(name, **ports)
         platform.add_source(str(_verilog_file(circuit, name)), copy=True)
 

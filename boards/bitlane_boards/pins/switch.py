@@ -9,10 +9,10 @@ from .phy import LINE_HZ
 __all__ = ["STEP_SECONDS", "SimulatedSwitch", "SwitchPort"]
 
 STEP_SECONDS = 5e-6
-"""Simulated time of a step: less than that of a full frame."""
+"""Simulated seconds of a step: fewer than a full frame takes."""
 
 _OVERHEAD_BYTES = 20
-"""Of a frame on a line: preamble, start of frame, and the least gap."""
+"""Bytes on the line around a frame: preamble, start of frame, and the least gap."""
 
 
 class _Cable:

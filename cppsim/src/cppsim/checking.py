@@ -19,7 +19,6 @@ from .amaranth_internals import (
     SignalSet,
     engine_of,
 )
-from .cures import WAKE_UP, cure_of_message, cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
@@ -27,9 +26,10 @@ from .netlist.lowered import DesignMessage, message_text
 from .running.depths import assignments
 from .running.state import CompiledState
 from .wake_ups import WakeUps
+from .workarounds import WAKE_UP, workaround_of_message, workaround_of_row, workaround_of_signal
 
 _Found = tuple[str, str]
-"""A difference, and its cure, empty if there is none."""
+"""A difference, and its workaround, empty if there is none."""
 
 Row = tuple[MemoryData, int]
 """A memory, and the number of one of its rows."""
@@ -173,9 +173,9 @@ class Comparison:
         woken = self._wake_ups.difference()
         found = self._rows() or self._values() or self._messages() or (woken and (woken, WAKE_UP))
         if found:
-            text, cure = found
+            text, workaround = found
             cycles = "".join(f", cycle {x.cycle(now)} of {x.name}" for x in self.clocks[:1])
-            raise Difference(f"{text}, at {now / 1e15:.9g} s{cycles}{cure}")
+            raise Difference(f"{text}, at {now / 1e15:.9g} s{cycles}{workaround}")
 
     def _values(self) -> _Found | None:
         value = self._shadow.value
@@ -187,7 +187,7 @@ class Comparison:
         others = len(differing) - 1
         also = f" and {others} more" if others else ""
         text = _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
-        return text, cure_of_signal(self._design, cause)
+        return text, workaround_of_signal(self._design, cause)
 
     def _causes(self, differing: Any) -> list[Any]:
         """Return the signals that do not depend on other differing signals."""
@@ -211,7 +211,7 @@ class Comparison:
                 if found[row] != value:
                     name = f"row {row} of {memory.name}"
                     text = _text(name, found[row], value, memory.src_loc)
-                    return text, cure_of_row(self._design.fragment, memory)
+                    return text, workaround_of_row(self._design.fragment, memory)
         written.clear()
         return None
 
@@ -223,7 +223,7 @@ class Comparison:
         if found == expected:
             return None
         text = f"compiled code says {found}, Amaranth's simulator {expected}"
-        return text, cure_of_message(self._design)
+        return text, workaround_of_message(self._design)
 
 
 def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None) -> str:

@@ -46,9 +46,9 @@ def run_examples(
             results.append(result)
             lap()
 
-        with dml.Device(device.driver) as face:
+        with dml.Device(device.driver) as dml_device:
             try:
-                prepared = prepare(load_model(path), face)
+                prepared = prepare(load_model(path), dml_device)
             except ModelFileError as error:
                 if not _lacks(error) or len(left_out) == len(models) - 1:
                     raise

@@ -237,8 +237,8 @@ class Device(Closeable):
 
         >>> tensor = dml.BufferTensorDesc(dml.DataType.from_numpy(np.uint8), [2, 2])
         >>> desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-        >>> with bitlane.open("sim") as device, dml.Device(device) as face:
-        ...     face.run(desc, [np.array([[0, 128], [42, 255]], np.uint8)])
+        >>> with bitlane.open("sim") as device, dml.Device(device) as dml_device:
+        ...     dml_device.run(desc, [np.array([[0, 128], [42, 255]], np.uint8)])
         array([[255, 127],
                [213,   0]], dtype=uint8)
 

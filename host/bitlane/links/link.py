@@ -83,7 +83,7 @@ class Link(Closeable):
 
     @property
     def statistics(self) -> "Counts | None":
-        """Bytes, requests and answers since the link was opened; None if there is no line."""
+        """Bytes, requests and answers since the link was opened; None without a line."""
         return None
 
     @property

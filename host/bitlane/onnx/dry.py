@@ -19,7 +19,7 @@ from .packing import PACKED_BUILDS, pack_bits, pack_group
 
 @dataclass(frozen=True, slots=True)
 class DryGroup:
-    """A group, the bytes that it reads and gives, and how the device would compute it."""
+    """A group, the bytes that it reads and writes, and the expressions of a group of the device."""
 
     number: int
     group: Group
@@ -27,7 +27,7 @@ class DryGroup:
     """Bytes of its inputs; None if their shapes are known only when the model runs."""
     written: int | None
     roots: tuple[Expression, ...] | None
-    """The outputs of a group of the device; None if its shapes are not known, and for others."""
+    """The outputs of a group of the device. None for other groups, or if shapes are unknown."""
 
 
 def run_dry(

@@ -1,4 +1,4 @@
-"""What a node's definition gives to the function that reads it: attributes and inputs."""
+"""The attributes and inputs of a node, for the function that reads its operator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _NONE: Final[Settings] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """The operands of a node, the type of its output, and what else its expression depends on."""
+    """The operands of a node, the type of its output, and other inputs of its expression."""
 
     inputs: tuple[str, ...]
     dtype: np.dtype[Any]
@@ -49,7 +49,7 @@ class Given:
     def constant(self, number: int, name: str) -> AnyArray:
         """Return the value of input ``number``, which the schema calls ``name``.
 
-        Raises ``OnnxLackingError`` if it is known only when the model runs.
+        Raises ``OnnxLackingError`` if the value is known only when the model runs.
         """
         given = self.inputs[number]
         if given not in self.constants:

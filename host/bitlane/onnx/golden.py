@@ -36,7 +36,7 @@ def reference_group(
     part = ModelProto()
     part.CopyFrom(model)
     del part.graph.node[:], part.graph.output[:]
-    # Constants stay: shapes and axes are no inputs of the group.
+    # The part has all constants, because shapes and axes are not inputs of the group.
     part.graph.node.extend(
         node for node in model.graph.node if node.op_type == "Constant" or own & {*node.output}
     )

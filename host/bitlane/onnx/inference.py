@@ -1,4 +1,4 @@
-"""What ONNX says of a model: whether it is one, and the types and shapes of its values."""
+"""Check a model by ONNX's own rules, and infer the types and shapes of its values."""
 
 from collections.abc import Mapping
 from functools import cached_property

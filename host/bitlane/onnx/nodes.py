@@ -122,7 +122,7 @@ def _attributes(label: str, node: NodeProto, schema: defs.OpSchema) -> dict[str,
             raise OnnxError(f"{where}: unknown, or there already; expected {names}, once")
         kind, value, expected = _KINDS[schema.attributes[attribute.name].type]
         fields = {field.name for field, _ in attribute.ListFields()} - {"doc_string"}
-        # No other field: it might name a file. An empty list is no field.
+        # Any other field might name a file, and is refused. `ListFields` leaves out empty lists.
         if attribute.type != kind or not {"name", "type"} <= fields <= {"name", "type", value}:
             raise OnnxError(f"{where}: of another type; expected {expected}")
         found = getattr(attribute, value)

@@ -23,11 +23,11 @@ class DeviceOperator:
     read: Callable[[Given], Reading]
     build: Build
     moves: bool = False
-    """Whether it moves or renames elements alone: no reason to send them to a device."""
+    """Whether it only moves or renames elements, which is not worth a transfer to a device."""
     kinds: str = "buif"
     """The kinds of NumPy's types of the first input: a definition may have more."""
     rule: str = ""
-    """What a reader of the page of models has to know."""
+    """The rule in the last column of the table on the page of models."""
 
 
 _SHAPES: Final = (21, 23, 24, 25)

@@ -9,7 +9,7 @@ from .model import BitGraph, DeviceGroup, Group, quoted
 from .worth import RULE
 
 _SHOWN: Final = 6
-"""Nodes or values of a line."""
+"""The number of nodes or values that a line lists."""
 
 _LATER: Final = "shapes are known only when the model runs"
 

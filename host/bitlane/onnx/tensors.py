@@ -13,7 +13,7 @@ from .types import read_type
 
 
 def expect_no_files(model: ModelProto) -> None:
-    """Raise ``OnnxError`` if any tensor of ``model`` lies in another file."""
+    """Raise ``OnnxError`` if a tensor of ``model`` is stored in another file."""
     for what, tensor in _tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
             raise OnnxError(

@@ -210,7 +210,7 @@ def build_gather(node: BitNode, operands: Sequence[Operand], place: Workplace) -
 
 
 def _progression(x: Operand, axis: int, part: tuple[int, int, int]) -> Operand:
-    """Return the elements along ``axis`` from a first one on, so many, at a distance."""
+    """Return elements along ``axis``; ``part`` has the first, their number and their distance."""
     first, count, step = part
     stride = x.node.strides[axis]
     shape = (*x.node.shape[:axis], count, *x.node.shape[axis + 1 :])

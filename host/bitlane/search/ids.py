@@ -78,7 +78,7 @@ class RowIds:
         if missing.any():
             known = f"expected 0 to {self.count - 1}" if self.own is None else "no row has this id"
             if not self.count:
-                known = "there are no rows"
+                known = "the index is empty"
             raise ArrayIndexError(f"{name}: {ids[np.argmax(missing)]}; {known}")
         return found
 

@@ -39,10 +39,10 @@ _EMPTY: Final = _Contents((), RowIds())
 class BinaryIndex:
     """Rows of ``dimension`` bits, a multiple of 8, that are searched by brute force, exactly.
 
-    Rows are stored on the device as far as its memory goes, others on the host, or in their file
-    if they are a ``np.memmap``; each search sends those. ``metric``: "hamming", the number
-    of bits that differ, as int32; or "jaccard", 1 minus what ``Device.jaccard`` gives, the
-    Tanimoto similarity, as float64. Threads may share it: calls wait for each other.
+    Rows are stored in the device's memory until it is full. The host stores the others, or their
+    file if they are a ``np.memmap``, and sends them to each search. ``metric``: "hamming", the
+    number of bits that differ, as int32; or "jaccard", 1 minus the Tanimoto similarity, as
+    float64. Threads may share an index: calls wait for each other.
 
     The id of a row is its number, as in FAISS's ``IndexBinaryFlat``: when a row is removed, later
     ones get lower ids. Rows of `add_with_ids` keep the ids that they were given, as in
@@ -130,8 +130,8 @@ class BinaryIndex:
     def remove_ids(self, ids: Selection) -> int:
         """Remove the rows that ``ids`` selects: ids, a selector, or a truth value for each row.
 
-        Returns the number of rows removed; ids that no row has count for nothing. Memory is given
-        back once more than half of it is not used. Raises ``DataTypeError``, ``ShapeError``,
+        Returns the number of rows removed; ids without a row are ignored. Memory is freed once more
+        than half of it is unused. Raises ``DataTypeError``, ``ShapeError``,
         ``SearchError`` or ``LinkError``.
         """
         self.device.expect_open()

@@ -105,18 +105,18 @@ Access = RowRange | HostRows | GatheredRows
 
 @dataclass(frozen=True, slots=True)
 class AccessCosts:
-    """Cycles that a search takes for rows, by how they are accessed."""
+    """Estimated cycles of a search, by the way in which it accesses rows."""
 
     row: int
-    """To compare one to all queries."""
+    """Cycles to compare one row with all queries."""
     drops: bool
-    """Whether rows that do not count may be compared with others: their results are dropped."""
+    """Whether rows outside the subset may be compared, too, and their results dropped."""
     copied: int | None
-    """To copy one; None if the device cannot."""
+    """Cycles to copy one row; None if the device cannot copy."""
     command: int
-    """Of a command that copies rows."""
+    """Cycles of a command that copies rows, besides those of its rows."""
     range: int
-    """Of a range of rows that is compared."""
+    """Cycles of a range of rows, besides those of its rows."""
 
     @classmethod
     def of_sums(cls, driver: Driver, stride: int, sums: int, *, copies: bool) -> "AccessCosts":

@@ -9,7 +9,7 @@ __all__ = ["Axi4Stream"]
 class Axi4Stream(wiring.Signature):
     """Signature of an AXI4-Stream bus of bytes, seen from the transmitter.
 
-    There are no position bytes: TKEEP says which bytes belong to the packet, and TSTRB is left out.
+    TKEEP marks the bytes of the packet. TSTRB is left out: position bytes are not supported.
 
     Members
     -------

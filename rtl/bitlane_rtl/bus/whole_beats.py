@@ -189,7 +189,7 @@ class Axi4WholeBeats(wiring.Component):
     m_axi
         All bits of ``wstrb`` are always 1.
 
-    Latency, throughput and what is undefined: those of `WholeBeats`; the faces are wires. No
+    Latency, throughput and what is undefined: those of `WholeBeats`; the AXI ports are wires. No
     combinational path leads from an input to an output (A3.1.1).
     """
 

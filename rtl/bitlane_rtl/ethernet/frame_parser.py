@@ -396,8 +396,8 @@ class _Query:
     """Recognises a query of `abi.queries` in a datagram.
 
     ``valid``: the datagram is a query that the board answers. ``sets``: it sets the board's IPv4
-    address to ``address``. All are valid behind the datagram's last byte. ``mac``: a byte of the
-    board's MAC address, where the answer has it; else 0.
+    address to ``address``. All are valid behind the datagram's last byte. ``mac``: the byte of
+    the board's MAC address at its position in the answer; else 0.
     """
 
     def __init__(self, m: Module, byte: _Byte, differs: Value, last: Signal) -> None:

@@ -45,7 +45,7 @@ class UdpStack(wiring.Component):
     rx: In(Gmii())
     """From the PHY, in the domain ``rx``."""
     damaged: Out(1)
-    """In the domain ``rx``: a frame ended that is not legal, or is damaged."""
+    """Asserted in the domain ``rx`` when an illegal or damaged frame has ended."""
     tx: Out(Gmii())
     """To the PHY, in the domain ``tx``."""
     received: Out(stream.Signature(PacketWord))

@@ -1,4 +1,4 @@
-"""The stream unit with AXI4-Stream faces, for other systems. It consists of wires only."""
+"""The stream unit with AXI4-Stream buses, for other systems. It consists of wires only."""
 
 from typing import Any
 
@@ -70,8 +70,8 @@ class StreamCore(wiring.Component):
         m = Module()
         config = self.configuration
         m.submodules.unit = unit = self._unit
-        faces = {"a": self.s_axis_a, **({"b": self.s_axis_b} if config.has_b else {})}
-        for name, bus in faces.items():
+        buses = {"a": self.s_axis_a, **({"b": self.s_axis_b} if config.has_b else {})}
+        for name, bus in buses.items():
             to: Any = getattr(unit, name)
             m.d.comb += [
                 to.valid.eq(bus.tvalid),

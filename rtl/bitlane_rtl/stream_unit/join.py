@@ -20,8 +20,8 @@ class PacketJoin(wiring.Component):
     `datapath.pairing` cannot do this: it counts the bytes of a run that its command states, and the
     length of a packet is known at its end.
 
-    The packet that it sends ends with the shorter one. What the longer one has behind that is
-    dropped, one beat a cycle; meanwhile a packet that does not need that operand can pass.
+    The packet that it sends ends with the shorter one. Further beats of the longer one are dropped,
+    one per cycle; meanwhile a packet that does not need that operand can pass.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Layouts of the streams of a stream unit: packets at its faces, and beats on their way through."""
+"""Layouts of the streams of a stream unit: packets at its ports, and beats on their way through."""
 
 from amaranth.lib import data
 

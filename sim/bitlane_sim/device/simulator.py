@@ -1,4 +1,4 @@
-"""The simulated system with a Python face: memory, control, clock, settings, measurements."""
+"""The simulated system as a Python object: memory, control, clock, settings, measurements."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

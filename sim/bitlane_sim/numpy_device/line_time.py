@@ -23,8 +23,10 @@ _LEAST = 84
 """Bytes of the shortest frame, with preamble and gap (IEEE 802.3, clause 4.4.2)."""
 
 _BOARD_SECONDS = 0.65e-6
-"""Seconds between the two frames of a READ of 4 bytes, simulated at the pins of ``colorlight-i5``:
-`tests/verify/boards/test_network.py` measures them."""
+"""Seconds between the two frames of a READ of 4 bytes, simulated at the pins of ``colorlight-i5``.
+
+docs/network.md has the times of single requests, with which a test compares `LineTime`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

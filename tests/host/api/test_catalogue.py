@@ -1,4 +1,4 @@
-"""Every face of bitlane has each operator of the catalogue; type checkers see the same names."""
+"""Every interface of bitlane has each operator of the catalogue, as type checkers see them."""
 
 import ast
 import inspect
@@ -39,13 +39,13 @@ def test_the_catalogue_has_every_operation_of_elements() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_face_has_the_operator_and_its_documentation(name: str) -> None:
-    for face in (bitlane.Device, bitlane.Pool, bitlane, BitOperators):
-        method = getattr(face, name)
+    for interface in (bitlane.Device, bitlane.Pool, bitlane, BitOperators):
+        method = getattr(interface, name)
         assert method.__name__ == method.__qualname__ == name
         assert method.__doc__.split()[0] in ("Return", "Invert", "Copy", "Shift", "Count")
         parameters = list(inspect.signature(method).parameters)
         assert parameters[-1] in ("out", "casting")
-        assert ("self" in parameters) == (face is not bitlane)
+        assert ("self" in parameters) == (interface is not bitlane)
 
 
 @pytest.mark.parametrize("name", ["cardinality", "hamming", "jaccard"])
@@ -58,9 +58,9 @@ def test_messages_show_the_names_that_users_call(name: str) -> None:
 def test_a_reduce_names_the_function_that_computes_it(name: str) -> None:
     device = model(memory_bytes=1 << 16)
     x = random((5, 8), "u1")
-    for face in (bitlane, device):
+    for interface in (bitlane, device):
         with pytest.raises(errors.NotOfferedError, match=rf"^{name}\.reduce: ") as caught:
-            getattr(face, name).reduce(x, axis=0)
+            getattr(interface, name).reduce(x, axis=0)
         assert "\n" not in str(caught.value)
         cure = re.search(r"np\.\S+\(.*\)", str(caught.value))
         assert cure is not None

@@ -167,8 +167,8 @@ def test_the_modules_that_see_data_have_no_bit_operators() -> None:
     folder = Path(bitlane.__file__).parent
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
     streaming = [f"streaming/{x}" for x in ("call", "eager", "transfer", "tiling")]
-    face = ["api/device", "api/default"]
-    names = [*face, "arguments/operands", *streaming, "driver/driver", "links/link"]
+    interface = ["api/device", "api/default"]
+    names = [*interface, "arguments/operands", *streaming, "driver/driver", "links/link"]
     for name in names:
         tree = ast.parse((folder / f"{name}.py").read_text())
         types = {

@@ -61,10 +61,10 @@ ONE = ("not", "copy")
 TWO = ("and", "or", "xor", "nand", "nor", "xnor", "shift_left", "shift_right")
 
 RIGHT += "".join(
-    f"assert_type({face}.bit_{name}({operands}), NDArray[np.int16])\n"
+    f"assert_type({interface}.bit_{name}({operands}), NDArray[np.int16])\n"
     for names, operands in ((ONE, "i16"), (TWO, "i16, i16"))
     for name in names
-    for face in ("device", "bitlane")
+    for interface in ("device", "bitlane")
 )
 
 WRONG = """

@@ -75,19 +75,21 @@ def test_a_list_of_dispatches_takes_few_round_trips(monkeypatch: pytest.MonkeyPa
     size, number = 4096, 50
     tensor = dml.BufferTensorDesc(dml.DataType.UINT8, [size])
     board = BoardModel(DriverDevice())
-    with device_on(ModelPort(board)) as device, dml.Device(device) as face:
-        operator = face.compile_operator(
-            face.create_operator(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor))
+    with device_on(ModelPort(board)) as device, dml.Device(device) as dml_device:
+        operator = dml_device.compile_operator(
+            dml_device.create_operator(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor))
         )
-        recorder, commands = face.create_command_recorder(), face.create_command_list()
-        initializer = face.create_operator_initializer([operator])
-        recorder.record_dispatch(commands, initializer, face.create_binding_table(initializer))
-        a, b, *results = (face.create_buffer(size) for _ in range(2 + number))
+        recorder, commands = dml_device.create_command_recorder(), dml_device.create_command_list()
+        initializer = dml_device.create_operator_initializer([operator])
+        recorder.record_dispatch(
+            commands, initializer, dml_device.create_binding_table(initializer)
+        )
+        a, b, *results = (dml_device.create_buffer(size) for _ in range(2 + number))
         first, second = np.random.default_rng(1).integers(0, 256, (2, size), np.uint8)
         a.write(first)
         b.write(second)
         for result in results:
-            table = face.create_binding_table(operator)
+            table = dml_device.create_binding_table(operator)
             table.bind_inputs([dml.BufferBinding(a), dml.BufferBinding(b)])
             table.bind_outputs([dml.BufferBinding(result)])
             recorder.record_dispatch(commands, operator, table)
@@ -96,7 +98,7 @@ def test_a_list_of_dispatches_takes_few_round_trips(monkeypatch: pytest.MonkeyPa
         assert isinstance(link, SerialLink)
         converse = link._converse
         monkeypatch.setattr(link, "_converse", lambda cuts: trips.append(cuts) or converse(cuts))
-        face.execute(commands)
+        dml_device.execute(commands)
         assert len(trips) <= 8
         for result in results:
             np.testing.assert_array_equal(result.read(), first ^ second)

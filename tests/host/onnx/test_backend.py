@@ -1,4 +1,4 @@
-"""The face of an ONNX backend: devices by name, models and single nodes, and what is closed."""
+"""The interface of an ONNX backend: devices by name, models, single nodes, and closed devices."""
 
 import pickle
 import subprocess

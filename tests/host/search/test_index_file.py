@@ -62,7 +62,7 @@ def test_a_row_comes_back_from_wherever_it_is(device: Device) -> None:
     with pytest.raises(SearchError, match=r"i: 1\.5; expected a whole number"):
         index.reconstruct(1.5)  # type: ignore[arg-type]
     index.reset()
-    with pytest.raises(ArrayIndexError, match="i: 0; there are no rows"):
+    with pytest.raises(ArrayIndexError, match="i: 0; the index is empty"):
         index.reconstruct(0)
 
 

@@ -1,4 +1,4 @@
-"""The array face refuses what it must by name, before anything reaches the device."""
+"""The array interface refuses invalid arguments by name, before anything reaches the device."""
 
 from collections.abc import Callable
 from typing import Any

@@ -42,7 +42,7 @@ class WholeMemory(Memory):
 
 
 class Faces(wiring.Component):
-    """The circuit's AXI faces, between native ports."""
+    """The circuit's AXI ports, between native ports."""
 
     write: Any
     whole: Any

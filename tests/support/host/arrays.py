@@ -1,4 +1,4 @@
-"""Arrays and a modelled device for the tests of the NumPy face."""
+"""Arrays and a modelled device for the tests of the NumPy interface."""
 
 from typing import Any
 

@@ -44,20 +44,20 @@ WAKE_UP = (
     "; signals have no glitches here, and in Amaranth's simulator those of logic whose paths have"
     " different numbers of assignments: wait for a register, or for a tick of a clock"
 )
-"""The cure of a process whose wake-ups differ."""
+"""The workaround of a process whose wake-ups differ."""
 _ROW = (
     "; a row that several domains write at one edge has no defined value: give the clocks"
     " different phases, or let one domain write"
 )
 
 
-def cure_of_signal(design: Any, signal: Signal) -> str:
+def workaround_of_signal(design: Any, signal: Signal) -> str:
     """Return what to change in a design where ``signal`` differs; empty if that is not known."""
     made, logic = made_signals(design), _sources_of_logic(design)
     for memory in memory_instances_of(design.fragment):
         for _, shown, *_ in read_ports_of(memory):
             made.update(driven_signals(shown))
-    cures: list[str] = []
+    workarounds: list[str] = []
     for fragment, name, statement, tests in _drivers(design, signal):
         if any(map(_selects_past, (*tests, statement.rhs))):
             return _PART
@@ -67,17 +67,17 @@ def cure_of_signal(design: Any, signal: Signal) -> str:
         sources = _closure((*tests, statement), logic)
         inputs = [x for x in sources if x not in made and x is not domain.clk]
         if domain.clk in made:
-            cures.append(_DERIVED)
+            workarounds.append(_DERIVED)
         elif domain.clk in sources:
-            cures.append(_OWN_CLOCK)
+            workarounds.append(_OWN_CLOCK)
         elif domain.async_reset and signal.reset_less:
-            cures.append(_ASYNC_RESET)
+            workarounds.append(_ASYNC_RESET)
         elif inputs := [x for x in inputs if x is not domain.rst]:
-            cures.append(_set_at_edge(min(inputs, key=lambda x: (x.src_loc, x.name))))
-    return next(iter(cures), "")
+            workarounds.append(_set_at_edge(min(inputs, key=lambda x: (x.src_loc, x.name))))
+    return next(iter(workarounds), "")
 
 
-def cure_of_message(design: Any) -> str:
+def workaround_of_message(design: Any) -> str:
     """Return what to change in a design whose messages differ; empty if that is not known."""
     for fragment in design.fragments:
         for name, statements in fragment.statements.items():
@@ -123,14 +123,14 @@ def _closure(values: Iterable[Any], logic: Any) -> Any:
     return found
 
 
-def cure_of_row(fragment: Any, memory: MemoryData) -> str:
+def workaround_of_row(fragment: Any, memory: MemoryData) -> str:
     """Return what to change in a design where a row differs; empty if that is not known."""
     if isinstance(fragment, MemoryInstance) and memory_of(fragment) is memory:
         names = {domain for domain, *_ in write_ports_of(fragment)}
         if len(names) > 1:
             return _ROW
         return _ASYNC_RESET if any(fragment.domains[x].async_reset for x in names) else ""
-    return "".join(cure_of_row(inner, memory) for inner, *_ in fragment.subfragments)
+    return "".join(workaround_of_row(inner, memory) for inner, *_ in fragment.subfragments)
 
 
 def _selects_past(value: Any) -> bool:
