@@ -102,16 +102,27 @@ def busy_spans(recording: Recording) -> list[tuple[int, int]]:
     The circuit is busy, and BUSY_CYCLES counts, from the cycle after a doorbell until all
     submitted commands have ended. A cycle counts for the oldest command that has not ended.
     """
+    return [(first, run.end) for first, run in _busy_from(recording) if run.end >= 0]
+
+
+def busy_cycles(recording: Recording) -> int:
+    """Return the number of cycles in which a submitted command had not ended."""
+    spans = _busy_from(recording)
+    return sum((recording.end if run.end < 0 else run.end) - first for first, run in spans)
+
+
+def _busy_from(recording: Recording) -> list[tuple[int, RecordedCommand]]:
+    """Return the first busy cycle of each command, up to the first one that has not ended."""
     rung = recording.cycles[recording.doorbell]
-    result: list[tuple[int, int]] = []
+    result: list[tuple[int, RecordedCommand]] = []
     before = 0
     for run in recorded_commands(recording):
-        if run.end < 0:
-            break
         # Without a doorbell between the last end and its start, the command was submitted before.
         place = int(np.searchsorted(rung, before))
         idle = place < len(rung) and int(rung[place]) < run.started
-        result.append((int(rung[place]) + 1 if idle else before, run.end))
+        result.append((int(rung[place]) + 1 if idle else before, run))
+        if run.end < 0:
+            break
         before = run.end
     return result
 

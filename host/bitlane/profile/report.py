@@ -21,6 +21,7 @@ from .activity import (
     RecordedCommand,
     RecordedPort,
     bursts,
+    busy_cycles,
     busy_spans,
     ports,
     recorded_commands,
@@ -194,7 +195,7 @@ def _moved(recording: Recording, found: Sequence[RecordedPort], geometry: Geomet
 
 
 def _stalls(recording: Recording, found: Sequence[RecordedPort]) -> Iterator[str]:
-    rows = []
+    rows, busy = [], busy_cycles(recording)
     for port in found:
         lost = Counter[str]()
         for stall in stalls(recording, port):
@@ -206,13 +207,13 @@ def _stalls(recording: Recording, found: Sequence[RecordedPort]) -> Iterator[str
                     port_cell,
                     _swatch(STALL_COLOURS[cause]) + cause,
                     f"{cycles:,}",
-                    f"{cycles / (recording.end - first_cycle(recording)):.1%}",
+                    f"{cycles / busy:.1%}",
                     CAUSES[cause],
                 ]
             )
     yield "<h2>Why ports stood still</h2>"
     if rows:
-        yield _table(("port", "what", "cycles", "of all", "who waited for whom"), rows)
+        yield _table(("port", "what", "cycles", "of busy cycles", "who waited for whom"), rows)
     else:
         yield "<p>They never did.</p>"
 

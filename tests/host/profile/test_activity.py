@@ -21,6 +21,7 @@ from bitlane.profile.activity import (
     RecordedPort,
     RecordedStall,
     bursts,
+    busy_cycles,
     busy_spans,
     ports,
     recorded_commands,
@@ -187,8 +188,10 @@ def test_a_cycle_counts_for_the_oldest_command_that_has_not_ended() -> None:
     # The second was submitted with the first, the third while the second was at work; then the
     # circuit had nothing to do, and the fourth has not ended.
     assert busy_spans(recording) == [(1, 6), (6, 8), (8, 10)]
+    assert busy_cycles(recording) == 5 + 2 + 2 + 4
     recording = drawn({}, doorbell="x...x..", started=".x...x.", retired="..x...x")
     assert busy_spans(recording) == [(1, 2), (5, 6)]
+    assert busy_cycles(recording) == 2
 
 
 @pytest.mark.parametrize("seed", seeds(1, 5))
@@ -332,9 +335,9 @@ def test_the_page_has_the_cycles_of_each_dispatch_and_the_causes_of_stalls(tmp_p
     assert "Beats of 64 bits carried: read 3, write 3." in rest
     why = rest.partition("Why ports stood still")[2].partition("Commands, and how")[0]
     assert [row[:4] for row in cells(why)] == [
-        ["read", "read data awaited", "2", "15.4%"],
-        ["write", "write data awaited", "8", "61.5%"],
-        ["write", "write data not taken", "1", "7.7%"],
+        ["read", "read data awaited", "2", "16.7%"],
+        ["write", "write data awaited", "8", "66.7%"],
+        ["write", "write data not taken", "1", "8.3%"],
     ]
     assert "<h1>a &lt;model&gt;</h1><p class=soft>on a device</p>" in text
     drawn_walks = re.findall(r"<figcaption>(\d) [^<]*?\b([AY]): ", text)
