@@ -1,6 +1,6 @@
 """No core has a combinational path from any input to any output (AXI4 A3.1.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,10 +9,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_rtl.stream_unit.configuration import StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
+from bitlane_rtl.wishbone_core import WishboneCore
 from cppsim.circuits import Circuit
 from cppsim.netlist.design import CellKind, PlainCell
 from support.seeds import slow
@@ -91,6 +93,18 @@ def test_no_combinational_path_leads_from_an_input_to_an_output(name: str) -> No
 def test_no_combinational_path_leads_through_a_stream_core(width: int, registers: bool) -> None:
     core = StreamCore(StreamConfiguration(data_width=width), registers=registers)
     assert paths(core) == set()
+
+
+@pytest.mark.parametrize("make", [copy, slow(one_port)])
+def test_no_combinational_path_leads_through_a_wishbone_core(
+    make: Callable[[], Configuration],
+) -> None:
+    assert paths(WishboneCore(make())) == set()
+
+
+def test_a_wishbone_core_has_one_read_port() -> None:
+    with pytest.raises(ValueError, match=r"^read_ports: 2; expected 1, because Wishbone has one"):
+        WishboneCore(full())
 
 
 def test_runs_are_single_only_where_nothing_else_is_built() -> None:

@@ -34,6 +34,7 @@ from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 from bitlane_rtl.stream_unit.configuration import StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
+from bitlane_rtl.wishbone_core import WishboneCore
 from support.ethernet.pins import PLATFORM
 
 
@@ -54,6 +55,7 @@ CIRCUITS = {
     "pins of Ethernet": rgmii,
     "stream": lambda: StreamCore(StreamConfiguration()),
     "stream with registers": lambda: StreamCore(StreamConfiguration(), registers=True),
+    "Wishbone": lambda: WishboneCore(copy()),
     "whole beats": lambda: Axi4WholeBeats(32, 32),
     **{
         name: partial(Top, board)

@@ -1,0 +1,233 @@
+"""The Wishbone manager transfers every beat once, in the cycles that its docstring states."""
+
+import random
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
+from support.rtl.memory import Memory
+from support.rtl.streams import (
+    ALL_STALLS,
+    NO_STALLS,
+    Sink,
+    Source,
+    Stalls,
+    compiled,
+    simulate,
+)
+from support.rtl.wishbone import WishboneMemory
+from support.seeds import slow
+
+SIZE = 1 << 12
+BLOCK = 16
+"""Beats of the longest burst."""
+
+Burst = tuple[int, int]
+"""The first beat, and the number of beats."""
+
+
+def manager(width: int = 32, in_flight: int = 16, *, block_ram: bool = False) -> WishboneManager:
+    return compiled(WishboneManager, 16, width, in_flight, block_ram=block_ram)
+
+
+def memory(width: int, bad: range = range(0)) -> Memory:
+    data = np.random.default_rng(width).integers(0, 256, SIZE, np.uint8)
+    return Memory(data, width // 8, lambda address: address in bad)
+
+
+def requests(bursts: list[Burst], width: int) -> list[dict[str, int]]:
+    return [{"address": beat * width // 8, "length": length - 1} for beat, length in bursts]
+
+
+def transfer(
+    dut: WishboneManager,
+    slave: WishboneMemory,
+    width: int,
+    *,
+    reads: list[Burst],
+    writes: list[Burst],
+    beats: list[dict[str, int]] | None = None,
+    stalls: Stalls = NO_STALLS,
+) -> Any:
+    """Run the bursts on ``dut`` before ``slave``; return the sources and sinks, by port."""
+    beats = beats or [
+        {"data": beat, "strobe": (1 << width // 8) - 1, "last": offset == length - 1}
+        for beat, length in writes
+        for offset in range(length)
+    ]
+    ports: dict[str, Any] = {}
+    if reads:
+        ports["ask"] = Source(dut.read.request, requests(reads, width), stalls, "ask")
+        ports["data"] = Sink(dut.read.data, sum(length for _, length in reads), stalls, "data")
+    if writes:
+        ports["write"] = Source(dut.write.request, requests(writes, width), stalls, "write")
+        ports["beats"] = Source(dut.write.data, beats, stalls, "beats")
+        ports["response"] = Sink(dut.write.response, len(writes), stalls, "response")
+
+    async def falls(ctx: Any) -> None:
+        while not all(len(x.bits) == x._count for x in ports.values() if isinstance(x, Sink)):
+            await ctx.tick()
+        await ctx.tick().repeat(2)
+        assert not ctx.get(dut.bus.cyc), "CYC stays"
+
+    simulate(dut, *ports.values(), falls, background=[slave])
+    return SimpleNamespace(**ports)
+
+
+def drawn(rng: random.Random, count: int, low: int, high: int) -> list[Burst]:
+    """Return bursts of beats ``low`` to ``high - 1`` that stay within blocks."""
+    starts = [rng.randrange(low, high) for _ in range(count)]
+    return [(start, rng.randint(1, BLOCK - start % BLOCK)) for start in starts]
+
+
+@pytest.mark.parametrize(
+    ("width", "in_flight", "block_ram"), [(32, 16, False), slow(64, 4, False), (128, 16, True)]
+)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_reads_and_writes_at_once(
+    stalls: Stalls, width: int, in_flight: int, block_ram: bool
+) -> None:
+    """Errors of any beat included; the writes go to another half than the reads."""
+    rng = random.Random(f"{stalls} {width}")
+    half = SIZE // 2 // (width // 8)
+    bad = range(SIZE // 4, SIZE * 3 // 4)
+    store = memory(width, bad)
+    before = store.data.copy()
+    reads, writes = drawn(rng, 40, 0, half), drawn(rng, 40, half, 2 * half)
+    beats = [
+        {
+            "data": rng.getrandbits(width),
+            "strobe": rng.getrandbits(width // 8),
+            "last": offset == length - 1,
+        }
+        for _, length in writes
+        for offset in range(length)
+    ]
+    dut = manager(width, in_flight, block_ram=block_ram)
+    slave = WishboneMemory(dut.bus, store, rng.randint(1, 9), stalls)
+    ran = transfer(dut, slave, width, reads=reads, writes=writes, beats=beats, stalls=stalls)
+    model = Memory(before.copy(), width // 8, store.bad)
+    expected = [
+        (*model.read((beat + offset) * width // 8), offset == length - 1)
+        for beat, length in reads
+        for offset in range(length)
+    ]
+    found = [(x.data, bool(x.error), bool(x.last)) for x in ran.data.payloads]
+    assert [x[1:] for x in found] == [x[1:] for x in expected]
+    assert [x[0] for x in found if not x[1]] == [x[0] for x in expected if not x[1]]
+    sent = iter(beats)
+    failed = []
+    for beat, length in writes:
+        here = [next(sent) for _ in range(length)]
+        outcomes = [
+            model.write((beat + offset) * width // 8, x["data"], x["strobe"])
+            for offset, x in enumerate(here)
+        ]
+        failed.append(any(outcomes))
+    assert [bool(x) for x in ran.response.bits] == failed
+    assert any(failed)
+    assert not all(failed)
+    assert np.array_equal(store.data, model.data)
+    asked = [x for x in slave.requests if not x[1]]
+    assert all(x[3] == (1 << width // 8) - 1 for x in asked), "a read without all bytes"
+    assert slave.most <= in_flight
+
+
+@pytest.mark.parametrize("block_ram", [False, True])
+@pytest.mark.parametrize("latency", [1, 2, 11])
+def test_n_beats_are_read_in_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
+    dut = manager(block_ram=block_ram)
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    ran = transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(5)], writes=[])
+    assert [x[0] for x in slave.requests] == list(range(1, 81))
+    first = latency + 2 + block_ram
+    assert ran.data.cycles == list(range(first, first + 80))
+
+
+@pytest.mark.parametrize("block_ram", [False, True])
+@pytest.mark.parametrize("latency", [1, 2, 11])
+def test_n_beats_are_written_in_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
+    dut = manager(block_ram=block_ram)
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    ran = transfer(dut, slave, 32, reads=[], writes=[(16 * i, 16) for i in range(5)])
+    assert ran.beats.cycles == list(range(80))
+    assert [x[0] for x in slave.requests] == list(range(1, 81))
+    assert ran.response.cycles == [16 * (i + 1) + latency + 1 + block_ram for i in range(5)]
+
+
+def test_bursts_of_one_beat_follow_each_other_at_once() -> None:
+    dut = manager()
+    slave = WishboneMemory(dut.bus, memory(32))
+    ran = transfer(dut, slave, 32, reads=[(3 * i, 1) for i in range(40)], writes=[])
+    assert ran.data.cycles == list(range(3, 43))
+
+
+@pytest.mark.parametrize("latency", [1, 5])
+def test_a_change_of_direction_costs_a_round_trip(latency: int) -> None:
+    dut = manager()
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    bursts = 2 * BURSTS_PER_TURN
+    transfer(
+        dut,
+        slave,
+        32,
+        reads=[(16 * i, 16) for i in range(bursts)],
+        writes=[(512 + 16 * i, 16) for i in range(bursts)],
+    )
+    turn = 16 * BURSTS_PER_TURN
+    cycles = [x[0] for x in slave.requests]
+    assert [x[1] for x in slave.requests] == [i // turn % 2 == 1 for i in range(4 * turn)]
+    gaps = [after - before for before, after in pairwise(cycles)]
+    expected = [latency + 2 if (i + 1) % turn == 0 else 1 for i in range(4 * turn - 1)]
+    assert gaps == expected
+
+
+def test_a_slow_memory_has_no_more_in_flight_than_the_parameter_says() -> None:
+    dut = manager(in_flight=4)
+    slave = WishboneMemory(dut.bus, memory(32), 30)
+    transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(3)], writes=[])
+    assert slave.most == 4
+
+
+def test_reads_pass_a_write_that_lacks_data() -> None:
+    """Y of a command waits for A: a write that has begun must not hold up the reads."""
+    dut = manager()
+    slave = WishboneMemory(dut.bus, memory(32))
+    ask = Source(dut.read.request, requests([(0, 16), (16, 16)], 32))
+    data = Sink(dut.read.data, 32)
+    response = Sink(dut.write.response, 1)
+
+    async def write(ctx: Any) -> None:
+        request, beats = dut.write.request, dut.write.data
+        ctx.set(request.payload.address, 2048)
+        ctx.set(request.payload.length, 1)
+        ctx.set(request.valid, 1)
+        for beat in range(2):
+            while beat and len(data.bits) < 32:
+                await ctx.tick()
+            ctx.set(beats.payload.last, beat)
+            ctx.set(beats.payload.strobe, 0xF)
+            ctx.set(beats.payload.data, 77 + beat)
+            ctx.set(beats.valid, 1)
+            await ctx.tick().until(beats.ready)
+            ctx.set(beats.valid, 0)
+        ctx.set(request.valid, 0)
+
+    simulate(dut, ask, data, write, response, background=[slave])
+    assert response.bits == [0]
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "block_ram"), [(2, False), (12, False), (128, False), (32, True)]
+)
+def test_a_number_in_flight_that_cannot_be_built(in_flight: int, block_ram: bool) -> None:
+    with pytest.raises(ValueError, match=f"^in_flight: {in_flight}; expected a power of two, 4"):
+        WishboneManager(32, 32, in_flight, block_ram=block_ram)
+
+
+def test_the_signature_shows_its_widths() -> None:
+    assert repr(Wishbone(14, 32)) == "Wishbone(14, 32)"
