@@ -6,10 +6,11 @@ import pytest
 
 import bitlane
 from support.command_line import CommandLine
-from support.system.devices import DEVICES, opened
+from support.seeds import slow
+from support.system.devices import DEVICES, WISHBONE, opened
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module", params=[*DEVICES, slow(WISHBONE)])
 def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
     """Yield each of the simulated devices."""
     with opened(request.param) as device:

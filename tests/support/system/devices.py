@@ -7,15 +7,18 @@ narrow one with little memory, and a wide one. How their memory behaves costs no
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver.driver import Driver
+from bitlane_rtl.configurations import one_port
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
 from support.seeds import slow
+from support.sim.wishbone_system import wishbone_simulator
 from support.system.guards import guard
 
 DEFAULT = "sim:compiled"
@@ -23,6 +26,9 @@ NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
 WIDE = "sim:compiled?width=128&latency=7&stall=0.5&seed=5"
 SIMULATED = [DEFAULT, NARROW, slow(WIDE)]
 """Parameters of a test: the quick tier leaves the wide circuit out."""
+
+WISHBONE = "wishbone"
+"""The narrow circuit behind Wishbone, for `opened` alone: its memory answers later than AXI4's."""
 
 NUMPY = "numpy"
 DEVICES = [*SIMULATED, NUMPY]
@@ -36,12 +42,20 @@ def opened(url: str, *, guarded: bool = True) -> Iterator[bitlane.Device]:
     ``guarded``: assert, too, that nothing was written beside an allocation; the first one is not
     at address 0 then.
     """
-    with bitlane.open(url) as device:
+    with _wishbone() if url == WISHBONE else bitlane.open(url) as device:
         damaged = guard(device).damaged if guarded else []
         yield device
         gc.collect()  # of errors whose tracebacks hold arrays
         assert device.driver.allocator.pieces == 0, f"{url}: memory was not given back"
         assert not damaged, f"{url}: {damaged[0]}"
+
+
+def _wishbone() -> bitlane.Device:
+    """Return the device of a Wishbone core on a memory that stalls."""
+    simulator = wishbone_simulator(replace(one_port(32), memory_bytes=1 << 18))
+    simulator.set_latency(3)
+    simulator.set_stalls(0.3, seed=7)
+    return bitlane.Device(Driver(SimulatorLink(simulator)))
 
 
 def link_of(device: bitlane.Device | Driver) -> SimulatorLink:
