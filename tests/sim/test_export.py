@@ -17,7 +17,7 @@ from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
-from bitlane_sim.export import _chosen, _command
+from bitlane_sim.export import _chosen, _command, _named
 from bitlane_sim.export.destination import Destination
 from bitlane_sim.export.document import _parameters
 from support.cocotb.simulators import icarus, verilator
@@ -25,6 +25,7 @@ from support.command_line import CommandLine
 from support.processes import run
 from support.seeds import slow
 
+WISHBONE = ["--bus", "wishbone"]
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
 
@@ -52,6 +53,7 @@ def written_by(text: str) -> list[str]:
         slow("--configuration copy --memory-bytes 64KiB --block-ram --prefix dma"),
         slow("--data-width 32 --ops xor --modes dense --loops 1 --prefix xorer"),
         slow("--data-width 32 --ops xor --search 1,64,2,1 --prefix finder"),
+        slow("--configuration copy --bus wishbone --in-flight 32 --prefix waves"),
     ],
 )
 def test_header_names_the_page_and_the_command_that_writes_the_same_again(options: str) -> None:
@@ -115,7 +117,13 @@ def test_a_constant_part_of_a_signal_is_assigned_at_the_start() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options", [*(f"--configuration {name}" for name in NAMED), "--ops count --lanes 8"]
+    "options",
+    [
+        *(f"--configuration {name}" for name in NAMED),
+        "--ops count --lanes 8",
+        "--configuration small --bus wishbone",
+        "--configuration copy --bus wishbone --block-ram",
+    ],
 )
 def test_linters_report_nothing(options: str) -> None:
     assert main(["export", *options.split(), "-o", "core.v"]) == DONE
@@ -132,6 +140,39 @@ def test_the_core_with_one_read_port_has_one_manager() -> None:
     assert main(["export", "--configuration", "one-port", "-o", "core.v"]) == DONE
     text = Path("core.v").read_text(encoding="utf-8")
     assert re.findall(r"output (\w*arvalid);", text) == ["m_axi_arvalid"]
+
+
+def test_a_core_on_wishbone_has_the_ports_of_the_standard() -> None:
+    assert main(["export", *SMALL, "--bus", "wishbone", "-o", "core.v"]) == DONE
+    text, page = (Path(f"core.{x}").read_text(encoding="utf-8") for x in ("v", "md"))
+    top = re.split(r"^module ", text, flags=re.MULTILINE)[1]
+    ports = re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", top, flags=re.MULTILINE)
+    manager = {
+        ("output", 1): "cyc stb we",
+        ("output", 32): "adr dat",
+        ("output", 4): "sel",
+        ("input", 1): "stall ack err",
+        ("input", 32): "dat",
+    }
+    subordinate = {
+        ("input", 1): "cyc stb we",
+        ("input", 14): "adr",
+        ("input", 32): "dat",
+        ("input", 4): "sel",
+        ("output", 1): "stall ack err",
+        ("output", 32): "dat",
+    }
+    expected = {("input", 1, "clk"), ("input", 1, "rst"), ("output", 1, "irq")} | {
+        (direction, width, f"{bus}_{name}_{direction[0]}")
+        for bus, members in (("wbm", manager), ("wbs", subordinate))
+        for (direction, width), names in members.items()
+        for name in names.split()
+    }
+    assert {(way, int(high or 0) + 1, name) for way, high, name in ports} == expected
+    for _, width, name in expected:
+        assert re.search(rf"^\| `{name}` \| (in|out) \| {width} \| \w", page, re.MULTILINE), name
+    assert "1: wbm, with up to 16 beats in flight" in page
+    assert "m_axi" not in text + page
 
 
 def test_source_locations_are_relative_to_the_circuit(small: Path) -> None:
@@ -211,6 +252,10 @@ def test_every_parameter_has_a_value_and_the_command_repeats_it() -> None:
             words = shlex.split(_command(configuration, 1, to, name))[1:]
             arguments = whole_parser().parse_args(words)
             assert replace(make(), **_chosen(arguments)) == configuration
+            one = replace(configuration, read_ports=1)
+            words = shlex.split(_command(one, 1, to, name, 16))[1:]
+            assert words[-4:-2] == WISHBONE
+            assert replace(_named(name, 16), **_chosen(whole_parser().parse_args(words))) == one
 
 
 def test_a_core_names_its_buses() -> None:
@@ -231,6 +276,11 @@ def test_a_core_names_its_buses() -> None:
         (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
         (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
         (["-o", "x.v", *SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
+        (["-o", "x.v", "--in-flight", "8"], "--in-flight: AXI4 limits bursts in flight; add --bus"),
+        (["-o", "x.v", *WISHBONE, "--in-flight", "7"], "--in-flight: 7; expected a power of two"),
+        (["-o", "x.v", *WISHBONE, "--id-width", "2"], "--id-width: Wishbone has no identifiers"),
+        (["-o", "x.v", *WISHBONE, "--ports", "2"], "--ports: 2; expected 1, because A and B share"),
+        (["-o", "x.v", *WISHBONE, "--stream"], "--bus: --stream has no memory"),
         (["-o", "x.v", "--memory-base", "5"], "--memory-base: 0x5; expected a multiple of 16"),
         (["-o", "x.v", "--configuration", "copy", "--ops", "count"], "--lanes: empty"),
         (

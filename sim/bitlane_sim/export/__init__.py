@@ -1,4 +1,4 @@
-"""`bitlane export`: write the AXI4 core as Verilog, alone or with all that an integrator needs.
+"""`bitlane export`: write a core as Verilog, alone or with all that an integrator needs.
 
 Runs nothing. Its words and help do without Amaranth, which is imported when something is exported.
 """
@@ -20,6 +20,7 @@ from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
 from .stream_core import add_stream_options, expect_no_stream, stream_files
+from .wishbone import USUAL_IN_FLIGHT, add_bus_options, beats_in_flight, export_wishbone
 
 _Member = TypeVar("_Member")
 
@@ -58,14 +59,15 @@ def add_export(subparsers: Subparsers) -> None:
     """Add the subcommand `export`."""
     parser = subparsers.add_parser(
         "export",
-        help="write the AXI4 core as Verilog for other systems",
-        description="Write the AXI4 core, or with --stream the bit unit alone, as plain"
-        " Verilog-2005, and its ports, registers and command record as Markdown beside it; into a"
-        " folder with a driver in C, C headers, SystemRDL and a core file of FuseSoC, too. The same"
-        " options give the same bytes.",
+        help="write the core as Verilog for other systems, on AXI4 or Wishbone",
+        description="Write the core on AXI4 or Wishbone, or with --stream the bit unit alone, as"
+        " plain Verilog-2005, and its ports, registers and command record as Markdown beside it;"
+        " into a folder with a driver in C, C headers, SystemRDL and a core file of FuseSoC, too."
+        " The same options give the same bytes.",
     )
     _add_destination(parser)
     _add_configuration(parser)
+    add_bus_options(parser)
     add_stream_options(parser)
     parser.set_defaults(run=_run, group=Group.USE, extra="sim")
 
@@ -181,25 +183,27 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.stream:
         return _run_stream(arguments, to)
     expect_no_stream(arguments)
+    in_flight = beats_in_flight(arguments)
+    base = arguments.configuration
     try:
         chosen = _chosen(arguments)
-        configuration = replace(NAMED[arguments.configuration](), **chosen)
+        configuration = replace(_named(base, in_flight), **chosen)
         _expect_built(configuration, chosen)
-        text, page = export(
-            configuration,
-            to.name,
-            id_width=arguments.id_width,
-            to=to,
-            base=arguments.configuration,
-        )
+        command = _command(configuration, arguments.id_width, to, base, in_flight)
+        if in_flight is None:
+            text, page = export(
+                configuration, to.name, id_width=arguments.id_width, to=to, base=base
+            )
+        else:
+            text, page = export_wishbone(configuration, in_flight, command, to)
     except ValueError as error:
         raise ExportError(_in_options(str(error))) from error
     except SimulationError as error:
         raise ExportError(str(error)) from error
     files = {to.module.name: text, to.page.name: page}
     if to.folder is not None:
-        command = _command(configuration, arguments.id_width, to, arguments.configuration)
-        files |= integrator_files(configuration, to.name, command)
+        bus = "AXI4" if in_flight is None else "Wishbone"
+        files |= integrator_files(configuration, to.name, command, bus)
     to.write(files)
     if to.folder is None:
         print(f"wrote {to.module} and {to.page}")
@@ -220,6 +224,12 @@ def _run_stream(arguments: argparse.Namespace, to: Destination) -> int:
     to.write({to.module.name: text, to.page.name: page})
     print(f"wrote {to.module} and {to.page}")
     return DONE
+
+
+def _named(name: str, in_flight: int | None) -> Configuration:
+    """The named configuration; on Wishbone, which ``in_flight`` is for, with one read port."""
+    configuration = NAMED[name]()
+    return configuration if in_flight is None else replace(configuration, read_ports=1)
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -284,12 +294,18 @@ def export(
     return text, page(configuration, name, command, ports)
 
 
-def _command(configuration: Configuration, id_width: int, to: Destination, base: str) -> str:
-    """The command that writes the same ``to`` the same place again."""
+def _command(
+    configuration: Configuration,
+    id_width: int,
+    to: Destination,
+    base: str,
+    in_flight: int | None = None,
+) -> str:
+    """The command that writes the same ``to`` the same place again, see `beats_in_flight`."""
     words = ["bitlane", "export"]
     if base != _USUAL:
         words += ["--configuration", base]
-    usual = NAMED[base]()
+    usual = _named(base, in_flight)
     for option, (field, show) in _FIELDS.items():
         value = getattr(configuration, field)
         if value != getattr(usual, field):
@@ -300,4 +316,8 @@ def _command(configuration: Configuration, id_width: int, to: Destination, base:
         words.append("--counters" if configuration.counters else "--no-counters")
     if id_width != 1:
         words += ["--id-width", str(id_width)]
+    if in_flight is not None:
+        words += ["--bus", "wishbone"]
+    if in_flight not in (None, USUAL_IN_FLIGHT):
+        words += ["--in-flight", str(in_flight)]
     return shlex.join([*words, *to.words()])

@@ -61,7 +61,7 @@ def core_header(
     prefix = name.upper()
     limits = {
         "DATA_BYTES": (configuration.data_bytes, "bytes in a beat"),
-        "READ_PORTS": (1 + configuration.two_ports, "AXI4 managers that read"),
+        "READ_PORTS": (1 + configuration.two_ports, "managers that read"),
         "SLOTS": (configuration.slots, "slots of the command ring"),
         "LOOPS": (configuration.loops, "most nested loops of a command, the run included"),
         "LENGTH_BITS": (configuration.length_bits, "a run has fewer than 2**LENGTH_BITS bytes"),

@@ -7,7 +7,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 
-from . import registers_page
+from . import registers_page, wishbone
 from .backend import Port
 
 _WIDTH = 100
@@ -16,8 +16,27 @@ _GROUPS = {
     "m_axi_b_": "AXI4 manager, reads of B",
     "m_axi_": "AXI4 manager",
     "s_axil_": "AXI4-Lite subordinate, the control window",
+    **wishbone.GROUPS,
 }
 """The bus of a port, by the prefix of its name; the longest comes first."""
+
+_AXI4_HEADER = (
+    "Clock clk, rising edges; reset rst, synchronous, active high. Ports beginning with m_axi",
+    "are AXI4 managers (bursts INCR of up to 16 beats, never across 4 KiB, one identifier);",
+    "s_axil is an AXI4-Lite subordinate of 32 bits. No combinational path leads from an input",
+    "to an output.",
+)
+"""Lines on the ports for the comment at the head of a module."""
+
+_AXI4_PAGE = (
+    (
+        "AxSIZE is the data width and AxBURST INCR; AxCACHE is"
+        f" `0b{CACHE:04b}` (normal, not cacheable, not bufferable) and AxPROT `0b{PROT:03b}`."
+    ),
+    "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
+    "are ignored, as AWPROT and ARPROT of the control window are.",
+)
+"""Lines below the instance on a module's page."""
 
 _ALONE = {
     "clk": "clock; everything happens at its rising edge",
@@ -30,14 +49,20 @@ def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
     return ", ".join(member.name for member in sorted(members))
 
 
-def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
+def _parameters(
+    configuration: Configuration, in_flight: int | None = None
+) -> list[tuple[str, str]]:
+    """Names and values; ``in_flight``: beats in flight on Wishbone, or None for AXI4."""
     first, last = configuration.memory_base, configuration.memory_last
     two = configuration.two_ports
     lanes = ", ".join(str(lane.bits) for lane in sorted(configuration.lanes))
+    managers = "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"
+    if in_flight is not None:
+        managers = f"1: wbm, with up to {in_flight} beats in flight"
     reads = f"{configuration.bursts} bursts and {configuration.fifo_beats} beats"
     return [
         ("Data width", f"{configuration.data_width} bits"),
-        ("Read managers", "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"),
+        ("Read managers", managers),
         ("Operations", _names(configuration.ops)),
         ("Lanes", f"{lanes} bits" if lanes else "none: no operation depends on one"),
         ("Runs", _names(configuration.modes)),
@@ -50,12 +75,18 @@ def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     ]
 
 
-def header(configuration: Configuration, name: str, command: str, page_file: str) -> str:
+def header(
+    configuration: Configuration,
+    name: str,
+    command: str,
+    page_file: str,
+    in_flight: int | None = None,
+) -> str:
     """The comment at the head of the module ``name``, which ``command`` wrote. Ends in a line.
 
-    ``page_file`` is what the page beside the module is called.
+    ``page_file`` is what the page beside the module is called; ``in_flight`` is as for `page`.
     """
-    parameters = _parameters(configuration)
+    parameters = _parameters(configuration, in_flight)
     width = max(len(key) for key, _ in parameters)
     lines = [
         f"{name}: the core of bitlane {__version__}, ABI version {abi.ABI_VERSION}.",
@@ -66,10 +97,7 @@ def header(configuration: Configuration, name: str, command: str, page_file: str
         "",
         *(f"{key:{width}}  {value}" for key, value in parameters),
         "",
-        "Clock clk, rising edges; reset rst, synchronous, active high. Ports beginning with m_axi",
-        "are AXI4 managers (bursts INCR of up to 16 beats, never across 4 KiB, one identifier);",
-        "s_axil is an AXI4-Lite subordinate of 32 bits. No combinational path leads from an input",
-        "to an output.",
+        *(_AXI4_HEADER if in_flight is None else wishbone.HEADER),
         "",
         "Registers, as offsets in the control window:",
         *(
@@ -82,10 +110,17 @@ def header(configuration: Configuration, name: str, command: str, page_file: str
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
-def page(configuration: Configuration, name: str, command: str, ports: Mapping[str, Port]) -> str:
+def page(
+    configuration: Configuration,
+    name: str,
+    command: str,
+    ports: Mapping[str, Port],
+    in_flight: int | None = None,
+) -> str:
     """Return the Markdown page of the module ``name``: parameters, ports, instance, registers.
 
-    ``ports`` lacks clock and reset, which every module has.
+    ``ports`` lacks clock and reset, which every module has. ``in_flight``: beats in flight on
+    Wishbone, or None for AXI4.
     """
     rows = {"clk": ("in", 1), "rst": ("in", 1)}
     rows |= {x: ("out" if port.output else "in", len(port.signal)) for x, port in ports.items()}
@@ -98,7 +133,7 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         "",
         "| Parameter | Value |",
         "| --- | --- |",
-        *(f"| {key} | {value} |" for key, value in _parameters(configuration)),
+        *(f"| {key} | {value} |" for key, value in _parameters(configuration, in_flight)),
         "",
         "## Ports",
         "",
@@ -117,12 +152,7 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         ");",
         "```",
         "",
-        (
-            "AxSIZE is the data width and AxBURST INCR; AxCACHE is"
-            f" `0b{CACHE:04b}` (normal, not cacheable, not bufferable) and AxPROT `0b{PROT:03b}`."
-        ),
-        "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
-        "are ignored, as AWPROT and ARPROT of the control window are.",
+        *(_AXI4_PAGE if in_flight is None else wishbone.PAGE),
         "",
     ]
     return "\n".join(lines) + "\n" + _registers(configuration.slots)

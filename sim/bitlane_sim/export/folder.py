@@ -23,8 +23,10 @@ DRIVER_NAMES = frozenset({"bitlane", "bitlane_registers"})
 """Names of the driver's files, which a core that is exported into a folder cannot have."""
 
 
-def integrator_files(configuration: Configuration, name: str, command: str) -> dict[str, str]:
-    """Return the files for the module ``name``, which ``command`` writes, by name."""
+def integrator_files(
+    configuration: Configuration, name: str, command: str, bus: str = "AXI4"
+) -> dict[str, str]:
+    """Return the files for the module ``name`` on ``bus``, which ``command`` writes, by name."""
     header = f"{name}.h"
     driver = files("bitlane_sim.export") / "driver"
     built = reset_values(configuration)
@@ -35,7 +37,7 @@ def integrator_files(configuration: Configuration, name: str, command: str) -> d
         f"{name}.rdl": system_rdl(configuration, name, command, built),
     }
     sources = [header, _CONTRACT, *_DRIVER]
-    return result | {f"{name}.core": fusesoc_core(name, command, f"{name}.v", sources)}
+    return result | {f"{name}.core": fusesoc_core(name, command, bus, sources)}
 
 
 def reset_values(configuration: Configuration) -> Mapping[str, int]:
@@ -53,8 +55,8 @@ def reset_values(configuration: Configuration) -> Mapping[str, int]:
     return {x.name: built[x.name] if x.reset is None else x.reset for x in REGISTERS}
 
 
-def fusesoc_core(name: str, command: str, module: str, sources: Sequence[str]) -> str:
-    """The core file of the module ``name``, which is in the file ``module``.
+def fusesoc_core(name: str, command: str, bus: str, sources: Sequence[str]) -> str:
+    """The core file of the module ``name`` on ``bus``, which is in the file of that name.
 
     ``sources`` are the C files of its driver, for those who want the file set `driver`.
     """
@@ -64,11 +66,11 @@ def fusesoc_core(name: str, command: str, module: str, sources: Sequence[str]) -
         "# SPDX-License-Identifier: MIT",
         "",
         f"name: bitlane::{name}:{__version__}",
-        "description: DirectML's bit operators on tensors in memory, behind AXI4",
+        f"description: DirectML's bit operators on tensors in memory, behind {bus}",
         "",
         "filesets:",
         "  rtl:",
-        f"    files: [{module}]",
+        f"    files: [{name}.v]",
         "    file_type: verilogSource",
         "  driver:",
         "    files:",

@@ -29,6 +29,8 @@ _MEMORY_OPTIONS = {
     "block_ram": "--block-ram",
     "counters": "--counters",
     "folder": "--folder",
+    "bus": "--bus",
+    "in_flight": "--in-flight",
 }
 """Options that only a core with memory has, by their destinations."""
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory as Storage
 
 from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
 from support.rtl.memory import Memory
@@ -17,6 +20,7 @@ from support.rtl.streams import (
     Source,
     Stalls,
     compiled,
+    elaborated,
     simulate,
 )
 from support.rtl.wishbone import WishboneMemory
@@ -184,6 +188,58 @@ def test_a_change_of_direction_costs_a_round_trip(latency: int) -> None:
     gaps = [after - before for before, after in pairwise(cycles)]
     expected = [latency + 2 if (i + 1) % turn == 0 else 1 for i in range(4 * turn - 1)]
     assert gaps == expected
+
+
+class Classic(wiring.Component):
+    """The manager before a memory of classic cycles: ACK every second cycle, STALL until then."""
+
+    def __init__(self) -> None:
+        self.dut = WishboneManager(16, 32)
+        super().__init__({})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut
+        m.submodules.storage = storage = Storage(shape=32, depth=SIZE // 4, init=range(SIZE // 4))
+        read, write, bus = storage.read_port(), storage.write_port(granularity=8), self.dut.bus
+        ack = Signal()
+        m.d.sync += ack.eq(bus.cyc & bus.stb & ~ack)
+        m.d.comb += [
+            read.addr.eq(bus.adr[2:]),
+            write.addr.eq(bus.adr[2:]),
+            write.data.eq(bus.dat_w),
+            write.en.eq(bus.sel & (ack & bus.stb & bus.we).replicate(4)),
+            bus.dat_r.eq(read.data),
+            bus.ack.eq(ack),
+            bus.stall.eq(bus.cyc & ~ack),
+        ]
+        return m
+
+
+def test_a_memory_of_classic_cycles_answers_in_the_cycle_of_the_request() -> None:
+    circuit = elaborated(Classic)
+    dut = circuit.dut
+    beats = [{"data": 1000 + i, "strobe": 15, "last": i in (15, 20)} for i in range(21)]
+    responses = Sink(dut.write.response, 2)
+    data = Sink(dut.read.data, 48)
+
+    async def read(ctx: Any) -> None:
+        while len(responses.bits) < 2:
+            await ctx.tick()
+        await Source(dut.read.request, requests([(16 * i, 16) for i in range(3)], 32)).run(ctx)
+
+    simulate(
+        circuit,
+        Source(dut.write.request, requests([(16, 16), (32, 5)], 32)),
+        Source(dut.write.data, beats),
+        responses,
+        data,
+        read,
+    )
+    assert responses.bits == [0, 0]
+    expected = [*range(16), *range(1000, 1021), *range(37, 48)]
+    assert [x.data for x in data.payloads] == expected
+    assert data.cycles == list(range(data.cycles[0], data.cycles[0] + 96, 2))
 
 
 def test_a_slow_memory_has_no_more_in_flight_than_the_parameter_says() -> None:
