@@ -171,6 +171,45 @@ def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
         assert same(one, other)
 
 
+@pytest.mark.parametrize("share", [0, 0.001, 0.3, 1])
+def test_a_search_among_some_rows(cluster: Client, share: float) -> None:
+    rows = random((3000, 16), "u1", 1)
+    generator = np.random.default_rng(2)
+    mask = generator.random(3000) < share
+    ids = generator.permutation(3000) + 2**62
+    some, queries, database = rows[mask], rows[[0, 499, 2700]], da.from_array(rows, chunks=(700, 9))
+    for named, options, select in [
+        (np.arange(3000), {}, mask),
+        (ids, {"ids": ids}, bitlane.IDSelectorNot(ids[~mask])),
+    ]:
+        lazy = bitlane.dask.search(queries, database, 7, select=select, **options)
+        distances, found = nearest(queries, some, 7)
+        expected = distances, np.append(named[mask], -1)[found]
+        for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
+            assert same(one, other)
+            assert (told.shape, told.dtype) == (other.shape, other.dtype)
+        lazy = bitlane.dask.search(queries, database, radius=50, select=select, **options)
+        limits, distances, found = within(queries, some, 50)
+        for one, other in zip(
+            get(lazy, cluster), (limits, distances, named[mask][found]), strict=True
+        ):
+            assert same(one, other)
+
+
+def test_a_chunk_without_a_row_that_counts_is_not_computed(cluster: Client) -> None:
+    def fail() -> Any:
+        raise AssertionError("it was computed")
+
+    rows = random((40, 16), "u1", 1)
+    bad = da.from_delayed(dask.delayed(fail)(), (60, 16), np.uint8)
+    lazy = bitlane.dask.search(
+        rows[:3], da.concatenate([bad, da.asarray(rows)]), 4, select=np.arange(100) >= 60
+    )
+    distances, found = get(lazy, cluster)
+    for one, other in zip((distances, found - 60), nearest(rows[:3], rows, 4), strict=True):
+        assert same(one, other)
+
+
 def test_mistakes_are_refused_before_anything_is_sent() -> None:
     x = da.zeros((30, 8), dtype=np.uint8, chunks=9)
     for wrong, error in [
@@ -189,6 +228,7 @@ def test_mistakes_are_refused_before_anything_is_sent() -> None:
         (lambda: bitlane.dask.search(x, x, radius=-1), SearchError),
         (lambda: bitlane.dask.search(x, x, ids=[1]), ShapeError),
         (lambda: bitlane.dask.search(x, x, ids=np.zeros(30, int)), SearchError),
+        (lambda: bitlane.dask.search(x, x, select=[True]), ShapeError),
         (lambda: bitlane.dask.search(x, x, 2, radius=6.5), SearchError),
         (lambda: bitlane.dask.search(x, x, 2**31 - 1), SearchError),
         (lambda: bitlane.dask.search(x, x[x.sum(axis=1) > 1]), ShapeError),

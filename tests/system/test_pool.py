@@ -27,6 +27,7 @@ from support.board.driver import DriverDevice
 from support.board.model import BoardModel
 from support.board.pty import terminal
 from support.host.arrays import model, random, same
+from support.host.neighbours import nearest, within
 from support.processes import succeed
 from support.system.devices import DEFAULT, NARROW
 
@@ -153,6 +154,27 @@ def test_what_is_found_is_joined(pool: bitlane.Pool, metric: str) -> None:
     assert distances.shape == indices.shape == (0, 10)
 
 
+@pytest.mark.parametrize("share", [0, 0.001, 0.3, 1])
+def test_a_search_among_some_rows(pool: bitlane.Pool, share: float) -> None:
+    rows = random((3000, 16), "u1", 1)
+    generator = np.random.default_rng(2)
+    mask = generator.random(3000) < share
+    ids = generator.permutation(3000) + 2**62
+    some, queries = rows[mask], rows[[0, 499, 2700]]
+    for named, options, select in [
+        (np.arange(3000), {}, mask),
+        (ids, {"ids": ids}, bitlane.IDSelectorNot(ids[~mask])),
+    ]:
+        distances, found = nearest(queries, some, 7)
+        got = pool.search(queries, rows, 7, select=select, **options)
+        assert same(got[0], distances)
+        assert same(got[1], np.append(named[mask], -1)[found])
+        limits, distances, found = within(queries, some, 50)
+        got = pool.search(queries, rows, radius=50, select=select, **options)
+        for one, other in zip(got, (limits, distances, named[mask][found]), strict=True):
+            assert same(one, other)
+
+
 def test_more_queries_than_a_piece_has(pool: bitlane.Pool) -> None:
     rows = random((700, 8), "u1", 1)
     distances, indices = pool.search(rows, rows, 1)
@@ -212,6 +234,7 @@ def test_mistakes_are_refused(pool: bitlane.Pool) -> None:
         (lambda: pool.search(a, a, 2, radius=6.5), SearchError),
         (lambda: pool.search(a, a, 2**31 - 1), SearchError),
         (lambda: pool.search(a[:, :9], a), ShapeError),
+        (lambda: pool.search(a, a, select=[True]), ShapeError),
         (lambda: bitlane.Pool("sim"), SettingError),
         (lambda: bitlane.Pool([]), SettingError),
         (lambda: bitlane.Pool(["sim"], timeout=0), SettingError),

@@ -28,7 +28,7 @@ from ..closeable import Closeable
 from ..driver.driver import Driver
 from ..errors import LinkError
 from ..links.link import open_link
-from ..search import SearchRequest, search_once
+from ..search import SearchRequest, Selection, search_once
 from ..streaming.distances import jaccard_index, sum_rows
 from ..streaming.eager import Target, compute
 from .catalogue import BitOperators, Output, Result
@@ -91,15 +91,18 @@ class Device(BitOperators, Closeable):
         radius: float | None = None,
         metric: str = "hamming",
         ids: ArrayLike | None = None,
+        select: Selection | None = None,
     ) -> tuple[AnyArray, ...]:
         """Find the rows of ``database`` that are nearest to ``queries``: distances and ids.
 
         Both are uint8 of shape (n, bytes). With ``k`` the result is that of `BinaryIndex.search`,
         with ``radius`` alone that of `BinaryIndex.range_search`. ``ids``: integers, one for each
-        row, as of `BinaryIndex.add_with_ids`; else an id is the number of a row. A database for
-        many searches belongs in a ``BinaryIndex``.
+        row, as of `BinaryIndex.add_with_ids`; else an id is the number of a row. ``select``: the
+        rows that count, as in `BinaryIndex.search`; others are not sent to the device. A database
+        for many searches belongs in a ``BinaryIndex``.
         """
-        return search_once(self, SearchRequest(queries, k, radius, metric, ids), database)
+        request = SearchRequest(queries, k, radius, metric)
+        return search_once(self, request, database, ids, select)
 
     def _unary(self, op: Op, a: ArrayLike, out: Output | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):

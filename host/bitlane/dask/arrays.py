@@ -3,7 +3,7 @@
 # Dask's parameters have the types of their defaults, as far as pyright sees.
 # pyright: reportArgumentType=false, reportIndexIssue=false
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -21,7 +21,8 @@ from ..api.chunked import Chunked, call_of, expect_on_host
 from ..api.default import default_device
 from ..arguments.operands import as_array, result_shape
 from ..errors import NotOfferedError, ShapeError
-from ..search import SearchRequest, as_rows
+from ..search import SearchRequest, Selection, as_rows
+from ..search.blocks import Numbers
 
 
 class Blocks(Chunked[da.Array]):
@@ -90,13 +91,15 @@ class Blocks(Chunked[da.Array]):
         radius: float | None = None,
         metric: str = "hamming",
         ids: ArrayLike | None = None,
+        select: Selection | None = None,
     ) -> tuple[da.Array, ...]:
         """Search each chunk of the rows of ``database``; join what ``Device.search`` finds in them.
 
-        ``queries`` are sent to every chunk; ``ids`` are an array of NumPy's. Raises as
-        ``Device.search`` does.
+        ``queries`` are sent to every chunk; ``ids`` and ``select`` are arrays of NumPy's or
+        selectors. Chunks without a row that counts are not computed. Raises as ``Device.search``
+        does.
         """
-        request = SearchRequest(queries, k, radius, metric, ids)
+        request = SearchRequest(queries, k, radius, metric)
         rows = self._operand("database", database)
         _expect_known("database", rows)
         as_rows("database", np.empty((0,) * rows.ndim, rows.dtype))
@@ -105,15 +108,14 @@ class Blocks(Chunked[da.Array]):
                 f"queries: shape {request.queries.shape}; expected (n, {rows.shape[1]}): rows of"
                 f" {8 * rows.shape[1]} bits"
             )
-        request.expect_rows(rows.shape[0])
+        request.expect_rows(rows.shape[0], ids, select)
         rows = rows.rechunk({1: -1})
-        sizes = rows.chunks[0]
         shared = delayed(request.queries)
+        parts = _chosen(rows.chunks[0], request.chosen)
         answers = [
-            _search(shared, first, block, request.keywords(size))
-            for first, size, block in zip(
-                accumulate(sizes, initial=0), sizes, rows.to_delayed().ravel(), strict=False
-            )
+            _search(shared, first, block, some, request.keywords(count))
+            for (first, count, some), block in zip(parts, rows.to_delayed().ravel(), strict=True)
+            if count
         ]
         joined = _join(request, answers)
         return tuple(
@@ -177,12 +179,31 @@ def _on_blocks(
     )
 
 
+def _chosen(
+    sizes: Sequence[int], chosen: Numbers | None
+) -> Iterator[tuple[int, int, Numbers | slice]]:
+    """Yield the rows to search in each block: the first one, their number, and their places there.
+
+    The first one counts ``chosen`` rows, or all if ``chosen`` is None.
+    """
+    for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        if chosen is None:
+            yield start, size, slice(None)
+        else:
+            low, high = np.searchsorted(chosen, [start, start + size]).tolist()
+            yield low, high - low, chosen[low:high] - start
+
+
 @delayed
 def _search(
-    queries: AnyArray, first: int, rows: AnyArray, keywords: dict[str, Any]
+    queries: AnyArray,
+    first: int,
+    block: AnyArray,
+    some: Numbers | slice,
+    keywords: dict[str, Any],
 ) -> tuple[int, int, tuple[AnyArray, ...]]:
-    """Search ``rows``, which begin at row ``first``, on the device of this process."""
-    return 0, first, default_device().search(queries, rows, **keywords)
+    """Search ``some`` rows of ``block`` on the device of this process; ``first`` is the first."""
+    return 0, first, default_device().search(queries, block[some], **keywords)
 
 
 @delayed

@@ -20,7 +20,7 @@ from ..arguments.operands import as_array, result_shape, use_output
 from ..closeable import Closeable
 from ..driver.driver import expected_timeout
 from ..errors import SettingError
-from ..search import SearchRequest, as_rows
+from ..search import SearchRequest, Selection, as_rows
 from .split import chunk_of, split, split_axis
 
 if TYPE_CHECKING:
@@ -90,33 +90,35 @@ class Pool(Chunked[AnyArray], Closeable):
         radius: float | None = None,
         metric: str = "hamming",
         ids: ArrayLike | None = None,
+        select: Selection | None = None,
     ) -> tuple[AnyArray, ...]:
-        """See ``Device.search``: each device searches chunks of ``database``."""
+        """See ``Device.search``: each device searches chunks of the rows that count."""
         for name, x in (("queries", queries), ("database", database)):
             expect_on_host(name, x, "NumPy's")
-        request = SearchRequest(queries, k, radius, metric, ids)
+        request = SearchRequest(queries, k, radius, metric)
         rows = as_rows("database", database)
-        request.expect_rows(len(rows))
-        axis = split_axis(rows.shape, (0,))
-        chunks = [slice(0, len(rows))] if axis is None else self._chunks(rows.shape, axis, 1)
+        request.expect_rows(len(rows), ids, select)
+        shape = (request.ids.count, rows.shape[1])
+        axis = split_axis(shape, (0,))
+        chunks = [slice(0, shape[0])] if axis is None else self._chunks(shape, axis, 1)
+        parts = [(chunk.start, np.asarray(request.rows_of(rows, chunk))) for chunk in chunks]
         calls = [
-            (first, chunk)
+            (first, start, part)
             for first in range(0, max(1, len(request.queries)), _QUERIES)
-            for chunk in chunks
+            for start, part in parts
         ]
         answers = self._workers.run(
             [
                 (
                     "search",
-                    (request.queries[first : first + _QUERIES], np.asarray(rows[chunk])),
-                    request.keywords(len(rows[chunk])),
+                    (request.queries[first : first + _QUERIES], part),
+                    request.keywords(len(part)),
                 )
-                for first, chunk in calls
+                for first, _, part in calls
             ]
         )
         return request.join(
-            (first, chunk.start, answer)
-            for (first, chunk), answer in zip(calls, answers, strict=True)
+            (first, start, answer) for (first, start, _), answer in zip(calls, answers, strict=True)
         )
 
     def _operand(self, name: str, x: ArrayLike) -> AnyArray:

@@ -16,6 +16,7 @@ from .selectors import (
     IDSelectorOr,
     IDSelectorRange,
     IDSelectorXOr,
+    Selection,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "IDSelectorRange",
     "IDSelectorXOr",
     "SearchRequest",
+    "Selection",
     "as_rows",
     "search_once",
 ]

@@ -5,6 +5,7 @@ fails or is interrupted has changed nothing.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -44,22 +45,31 @@ class Database:
         self.row_bytes = row_bytes
         self.stride = stride
 
-    def add(self, blocks: Blocks, rows: Rows, *, copied: bool) -> Blocks:
+    def add(
+        self, blocks: Blocks, rows: Rows, *, copied: bool, chosen: Numbers | None = None
+    ) -> Blocks:
         """Return ``blocks`` with ``rows`` (n, row_bytes) behind the others.
 
         ``copied``: copy the rows that stay on the host. Memory-mapped files (``np.memmap``) are
-        not copied. Raises ``LinkError``.
+        not copied, nor is an array of which rows are ``chosen``, by ascending numbers. Raises
+        ``LinkError``.
         """
         result, done = list(blocks), 0
-        while done < len(rows):
-            block = self._take_block(result, len(rows) - done)
+        count = len(rows) if chosen is None else len(chosen)
+        # The host copies chosen rows: not all at once.
+        most = count if chosen is None else max(1, _MOST // self.stride)
+        while done < count:
+            block = self._take_block(result, count - done)
             if block is None:
                 break
-            part = rows[done : done + block.capacity - block.used]
+            end = done + min(most, count - done, block.capacity - block.used)
+            part = rows[done:end] if chosen is None else rows[chosen[done:end]]
             self.driver.write(block.address + block.used * self.stride, self.padded(part))
             result.append(block.extended(len(part)))
-            done += len(part)
-        if done < len(rows):
+            done = end
+        if done < count and chosen is not None:
+            result.append(replace(Block.of_host(rows), kept=chosen[done:]))
+        elif done < count:
             rest = rows[done:]
             kept = rest.copy() if copied and not isinstance(rest, np.memmap) else rest
             result.append(Block.of_host(kept))

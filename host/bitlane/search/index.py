@@ -379,12 +379,19 @@ def _shifted(ids: Ids, shift: int) -> Ids:
 
 
 def search_once(
-    device: DeviceLike, request: SearchRequest, database: ArrayLike
+    device: DeviceLike,
+    request: SearchRequest,
+    database: ArrayLike,
+    ids: ArrayLike | None,
+    select: Selection | None,
 ) -> tuple[AnyArray, ...]:
     """Compute ``Device.search``. Rows of ``database`` that stay on the host are not copied."""
     rows = as_rows("database", database)
     index = BinaryIndex(device, 8 * rows.shape[1], metric=request.metric.name)
     queries = index._rows("queries", request.queries)
-    request.expect_rows(len(rows))
-    index._add(rows, request.ids.own, copied=False)
-    return index._search(queries, request.limits)
+    request.expect_rows(len(rows), ids, select)
+    device.expect_open()
+    with device.driver.lock:
+        blocks = index._database.add((), rows, copied=False, chosen=request.chosen)
+        *found, numbers = index._finder.find(blocks, None, queries, request.limits)
+        return *found, request.ids.of(numbers)

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from .._typing import AnyArray
 from ..arguments.operands import as_array, shown
 from ..errors import DataTypeError, SearchError, ShapeError
-from .blocks import Rows
+from .blocks import Numbers, Rows
 from .ids import RowIds, as_own_ids
 from .results import Metric, TopK, WithinRadius, expect_room, metric_of
+from .selectors import Selection, selected_rows
 
 _MOST_ROWS = 2**31 - 1
 """Largest ``k``; the result is allocated in full."""
@@ -58,32 +59,36 @@ class SearchRequest:
     """The arguments of ``Device.search`` but the database, checked. Raises as that does."""
 
     def __init__(
-        self,
-        queries: ArrayLike,
-        k: int | None,
-        radius: float | None,
-        metric: str,
-        ids: ArrayLike | None,
+        self, queries: ArrayLike, k: int | None, radius: float | None, metric: str
     ) -> None:
         self.queries: Rows = as_rows("queries", queries)
         self.metric = metric_of(metric)
         self.limits = SearchLimits.of(k, radius, self.metric)
-        self._given_ids = ids
         self.ids = RowIds()
+        """The ids of the rows to search."""
+        self.chosen: Numbers | None = None
+        """The numbers of the rows to search in the database, ascending; None: all."""
 
-    def expect_rows(self, rows: int) -> None:
-        """Take the number of ``rows`` of the database.
+    def expect_rows(self, rows: int, ids: ArrayLike | None, select: Selection | None) -> None:
+        """Take the number of ``rows`` of the database, their ``ids``, and which of them to search.
 
-        Raises ``SearchError`` if ``k`` is too large for it, and what ``add_with_ids`` does for ids.
+        Raises ``SearchError`` if ``k`` is too large for them, and what ``add_with_ids`` does for
+        ``ids`` and ``BinaryIndex.search`` for ``select``.
         """
-        self.limits.expect_room(len(self.queries), rows, self.metric)
-        if self._given_ids is None:
-            self.ids = RowIds(rows)
-        else:
-            self.ids = RowIds().with_own(as_own_ids("ids", self._given_ids, rows))
+        self.ids = RowIds(rows)
+        if ids is not None:
+            self.ids = RowIds().with_own(as_own_ids("ids", ids, rows))
+        if select is not None:
+            self.chosen = selected_rows("select", select, self.ids)
+            self.ids = RowIds(len(self.chosen), self.ids.of_all()[self.chosen])
+        self.limits.expect_room(len(self.queries), self.ids.count, self.metric)
+
+    def rows_of(self, rows: AnyArray, chunk: slice) -> AnyArray:
+        """Return the ``chunk`` of the rows to search, of ``rows`` of the database."""
+        return rows[chunk if self.chosen is None else self.chosen[chunk]]
 
     def keywords(self, rows: int) -> dict[str, Any]:
-        """Return the keywords of ``Device.search`` for a chunk of ``rows`` of the database."""
+        """Return the keywords of ``Device.search`` for a chunk of ``rows`` rows."""
         k = self.limits.k
         most = None if k is None else min(k, max(1, rows))
         return {"k": most, "radius": self.limits.radius, "metric": self.metric.name}
@@ -103,10 +108,10 @@ class SearchRequest:
     def join(
         self, answers: Iterable[tuple[int, int, tuple[AnyArray, ...]]]
     ) -> tuple[AnyArray, ...]:
-        """Join the results of chunks to the result of the whole database.
+        """Join the results of chunks of the rows to search.
 
-        ``answers``: for each chunk its first query, its first row, and a device's result. The
-        answers for a query are in the order of the rows.
+        ``answers``: for each chunk its first query, its first row among the rows to search, and a
+        device's result. The answers for a query are in the order of the rows.
         """
         k, radius = self.limits.k, self.limits.radius
         if k is not None:

@@ -1,6 +1,8 @@
 """Selections of rows by their ids: which they select, what they refuse, what they combine with."""
 
+import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import BinaryIndex, BitlaneError, DataTypeError, IDSelector, SearchError, ShapeError
-from support.host.arrays import model, random, same
+from bitlane import (
+    BinaryIndex,
+    BitlaneError,
+    DataTypeError,
+    IDSelector,
+    IDSelectorBatch,
+    SearchError,
+    ShapeError,
+)
+from bitlane_rtl.abi import CONTROL_BASE
+from support.host.arrays import link_of, model, random, same
+from support.host.neighbours import nearest, within
 
 IDS = np.array([7, -3, 0, 2**62, 5, 64, 8, -(2**63), 1], np.int64)
 
@@ -136,3 +148,75 @@ def test_a_search_in_a_selection_finds_its_rows_alone() -> None:
     limits, _, ids = index.range_search(rows[:2], 1, select=[0])
     assert (limits.tolist(), ids.tolist()) == ([0, 1, 1], [0])
     assert same(index.assign(rows[:2]), np.array([[0], [3]]))
+
+
+# --- of a search without an index ---------------------------------------------------------------
+
+
+def expected_of(
+    rows: Any, ids: Any, mask: Any, limits: dict[str, Any], metric: str
+) -> tuple[NDArray[Any], ...]:
+    """Return what a search for `ASKED` finds among ``rows`` where ``mask`` is true."""
+    find = within if "k" not in limits else nearest
+    *found, places = find(ASKED, rows[mask], *limits.values(), metric)
+    named = np.append(ids[mask], -1)[places]
+    return *found, named
+
+
+ASKED = random((5, 24), "u1", 5)
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+@pytest.mark.parametrize("share", [0, 0.02, 0.5, 1])
+@pytest.mark.parametrize("layout", ["dense", "turned", "columns", "file"])
+def test_a_search_sends_the_rows_that_count_alone(
+    metric: str, share: float, layout: str, tmp_path: Path
+) -> None:
+    rows = random((4000, 24), "u1", 1)
+    rows[2000:] = rows[:2000]
+    if layout == "file":
+        rows.tofile(tmp_path / "rows")
+        rows = np.memmap(tmp_path / "rows", np.uint8, "r", shape=rows.shape)
+    else:
+        rows = {"dense": rows, "turned": rows[::-1, ::-1], "columns": rows.copy("F")}[layout]
+    generator = np.random.default_rng(3)
+    mask = generator.random(4000) < share
+    own = generator.permutation(4000) * 2**40 + 2**62
+    device = model(memory_bytes=1 << 16)
+    choices: list[dict[str, Any]] = [{"k": 7}, {"radius": 85 if metric == "hamming" else 0.6}]
+    for limits, ids in itertools.product(choices, (np.arange(4000), own)):
+        given = {} if ids is not own else {"ids": own}
+        for select in (mask, ids[mask], ~IDSelectorBatch(ids[~mask])):
+            link_of(device).traffic.clear()
+            got = device.search(ASKED, rows, **limits, **given, metric=metric, select=select)
+            for one, other in zip(got, expected_of(rows, ids, mask, limits, metric), strict=True):
+                assert same(one, other)
+            sent = sum(
+                size
+                for kind, at, size in link_of(device).traffic
+                if kind == "write" and at < CONTROL_BASE
+            )
+            assert sent <= (mask.sum() + len(ASKED)) * 24
+    assert device.driver.allocator.pieces == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"select": [True] * 3}, ShapeError, "select: 3 truth values; expected 20"),
+        ({"select": "all"}, DataTypeError, "select: data type <U3"),
+        ({"select": [0.5]}, DataTypeError, "select: data type float64"),
+        ({"select": [2**63]}, SearchError, "select: 9223372036854775808; expected at most"),
+        ({"select": [3], "k": 2**31 - 1}, SearchError, "expected at most 1, as there are rows"),
+        ({"select": [3], "ids": [3]}, ShapeError, "ids: 1; expected 20"),
+    ],
+)
+def test_a_search_refuses_what_selects_no_rows(
+    options: Any, error: type[BitlaneError], message: str
+) -> None:
+    device, rows = model(), random((20, 1), "u1")
+    link_of(device).traffic.clear()
+    with pytest.raises(error, match=message) as caught:
+        device.search(rows, rows, **options)
+    assert "\n" not in str(caught.value)
+    assert not [each for each in link_of(device).traffic if each[0] == "write"]
