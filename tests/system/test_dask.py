@@ -107,6 +107,36 @@ def test_elements_are_chosen_on_the_devices(cluster: Client) -> None:
         bitlane.dask.where(mask, x, 1.5)
 
 
+@pytest.mark.parametrize("axis", [-1, (0, 2), None])
+@pytest.mark.parametrize("dtype", ["u1", ">i4", "f8", "?"])
+def test_counts_of_chosen_elements(cluster: Client, axis: Any, dtype: str) -> None:
+    wide = np.dtype(dtype).itemsize
+    a, b = (random(shape, "u1", 1).view(dtype) for shape in ((4, 6, 5 * wide), (6, wide)))
+    if dtype == "?":
+        a, b = a.view("u1") > 99, b.view("u1") > 99
+    x, y = da.from_array(a, chunks=(3, 4, 2)), da.from_array(b, chunks=4)
+    for mask in (random((4, 6, 5), "u1", 2) > 99, random((6, 1), "u1", 3) & 2, np.array(False)):
+        lazy = [
+            bitlane.dask.cardinality(x, axis, where=mask),
+            bitlane.dask.hamming(x, y, axis, where=da.from_array(mask, chunks=3)),
+            bitlane.dask.jaccard(x, y, axis, where=mask),
+        ]
+        own, other = (
+            np.where(mask[..., None], np.broadcast_to(each, a.shape)[..., None].view("u1"), 0)
+            for each in (a, b)
+        )
+        axes = axis if axis != -1 else 2
+        found = [
+            np.bitwise_count(each).sum(-1).sum(axes)
+            for each in (own, own ^ other, own & other, own | other)
+        ]
+        expected = [found[0].astype("u4"), found[1].astype("u4")]
+        expected.append(found[2] / np.maximum(found[3], 1))
+        for one, wanted, told in zip(get(lazy, cluster), expected, lazy, strict=True):
+            assert same(np.asarray(one), np.asarray(wanted))
+            assert (told.shape, told.dtype) == (np.shape(wanted), wanted.dtype)
+
+
 def test_any_byte_of_a_boolean_but_0_is_true(cluster: Client) -> None:
     a, b = random((30, 40), "u1", 1) & 6, random((40,), "u1", 2) & 12
     true, other = a != 0, b != 0
@@ -222,6 +252,10 @@ def test_mistakes_are_refused_before_anything_is_sent() -> None:
         (lambda: bitlane.dask.bit_count(x, "i8"), DataTypeError),
         (lambda: bitlane.dask.hamming(x, x, dtype="f4"), DataTypeError),
         (lambda: bitlane.dask.hamming(x, x[:, :3]), ShapeError),
+        (lambda: bitlane.dask.cardinality(x, where=np.ones(7)), ShapeError),
+        (lambda: bitlane.dask.hamming(x, x, where=np.ones((2, 30, 8))), ShapeError),
+        (lambda: bitlane.dask.jaccard(x, x, where=np.ones(8, "c8")), DataTypeError),
+        (lambda: bitlane.dask.cardinality(x, where=x[x.sum(axis=1) > 1]), ShapeError),
         (lambda: bitlane.dask.bit_xor(model().asarray([1]), x), OtherDeviceError),
         (lambda: bitlane.dask.search(x[:, :3], x), ShapeError),
         (lambda: bitlane.dask.search(x, x, 0), SearchError),

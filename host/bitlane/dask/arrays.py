@@ -11,7 +11,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.delayed import delayed
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
@@ -19,6 +19,7 @@ from .._typing import AnyArray
 from ..api.catalogue import Output
 from ..api.chunked import Chunked, call_of, expect_on_host
 from ..api.default import default_device
+from ..arguments.axes import Axes
 from ..arguments.operands import as_array, result_shape
 from ..errors import NotOfferedError, ShapeError
 from ..search import SearchRequest, Selection, as_rows
@@ -73,7 +74,7 @@ class Blocks(Chunked[da.Array]):
     ) -> da.Array:
         """Choose the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
 
-        For example, a distance of chosen elements is ``cardinality(where(mask, a ^ b, 0))``. Raises
+        ``where(mask, a, b)`` is what ``np.copyto(b, a, where=mask)`` stores, as a new array. Raises
         as the operators do.
         """
         chosen = self._operand("condition", condition)
@@ -81,6 +82,71 @@ class Blocks(Chunked[da.Array]):
         _broadcast_shape([chosen, x])
         _broadcast_shape([chosen, y])
         return _on_blocks("where", (chosen, x, y), dtype, _choose)
+
+    def cardinality(
+        self,
+        a: Any,  # noqa: ANN401
+        axis: Axes = -1,
+        *,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        where: Any = True,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        """See ``Device.cardinality``. Elements where ``where`` is 0 count as 0."""
+        some = self._only("a", a, where)
+        return super().cardinality(some, axis, dtype=dtype, keepdims=keepdims)
+
+    def hamming(
+        self,
+        a: Any,  # noqa: ANN401
+        b: Any,  # noqa: ANN401
+        axis: Axes = -1,
+        *,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        where: Any = True,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        """See ``Device.hamming``. Elements where ``where`` is 0 do not differ."""
+        if where is not True:
+            differences = self._only("a ^ b", self.bit_xor(a, b), where)
+            return super().cardinality(differences, axis, dtype=dtype, keepdims=keepdims)
+        return super().hamming(a, b, axis, dtype=dtype, keepdims=keepdims)
+
+    def jaccard(
+        self,
+        a: Any,  # noqa: ANN401
+        b: Any,  # noqa: ANN401
+        axis: Axes = -1,
+        *,
+        keepdims: bool = False,
+        where: Any = True,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        """See ``Device.jaccard``. Elements where ``where`` is 0 count as 0."""
+        if where is not True:
+            a, b = self._rows(self._pair(Op.AND, a, b, "safe")[0])[0]
+            a, b = self._only("a", a, where), self._only("b", b, where)
+        return super().jaccard(a, b, axis, keepdims=keepdims)
+
+    def _only(self, name: str, x: Any, where: Any) -> da.Array:  # noqa: ANN401
+        """Return ``x`` with all bits 0 where ``where`` is 0; True leaves none out.
+
+        Raises ``ShapeError`` unless ``where`` broadcasts to the shape of ``x``.
+        """
+        array = self._operand(name, x)
+        if where is True:
+            return array
+        chosen = self._operand("where", where)
+        for each, given in ((name, array), ("where", chosen)):
+            _expect_known(each, given)
+        try:
+            fits = _broadcast_shape([chosen, array]) == array.shape
+        except ShapeError:
+            fits = False
+        if not fits:
+            raise ShapeError(
+                f"where: shape {chosen.shape}; expected one that broadcasts to {array.shape}"
+            )
+        return self.where(chosen, array, np.zeros((), array.dtype))
 
     def search(
         self,
