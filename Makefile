@@ -38,7 +38,7 @@ OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check rest deep ci durations forget prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check rest deep ci durations forget prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers status drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -145,6 +145,9 @@ registers: $(DEMO_READY) ## Write docs/registers.md from the contract between ci
 	@$(BIN)/python -m bitlane_sim.export.registers_page > docs/registers.md.new
 	@mv docs/registers.md.new docs/registers.md
 	@echo "wrote docs/registers.md"
+
+status: $(TEST_READY) ## Write docs/status.md; builds below build/ that are new go to docs/measurements/builds.json
+	@$(TEST_PATH) $(BIN)/python -m support.docs.status
 
 drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot)
 	@dot -Tsvg docs/data_path.dot > docs/data_path.svg.new
