@@ -40,6 +40,8 @@ html_title = f"bitlane {release}"
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 ELSEWHERE = {
     "examples/README.md": "model_files.md",
@@ -128,7 +130,7 @@ def _adapt_port(app: Sphinx, domain: str, kind: str, content: desc_content) -> N
 
 
 def setup(app: Sphinx) -> None:
-    """What Sphinx calls before it reads a page."""
+    """Connect the functions above to the events of Sphinx, which calls this."""
     register_generic_role("py", literal)  # Amaranth's, in docstrings that cppsim inherits
     app.connect("source-read", _adapt_page)
     app.connect("autodoc-process-docstring", _adapt_docstring)
