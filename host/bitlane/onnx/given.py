@@ -49,7 +49,7 @@ class Given:
     def constant(self, number: int, name: str) -> AnyArray:
         """Return the value of input ``number``, which the schema calls ``name``.
 
-        Raises ``OnnxLackingError`` if the value is known only when the model runs.
+        Raises ``OnnxLackingError`` if the model computes the value, or reads it as an input.
         """
         given = self.inputs[number]
         if given not in self.constants:

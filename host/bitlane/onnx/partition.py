@@ -11,7 +11,7 @@ Members: TypeAlias = tuple[int, ...]
 """The numbers of a group's nodes, in order."""
 
 Edges: TypeAlias = Sequence[Collection[int]]
-"""For each node, the numbers of the nodes that it reads; all are lower than its own number."""
+"""Numbers of the nodes that each node reads; all are lower than its own number."""
 
 Edge: TypeAlias = tuple[int, int]
 """Two nodes; the second reads the first."""

@@ -45,7 +45,7 @@ class BinaryIndex:
     float64. Threads may share an index: calls wait for each other.
 
     The id of a row is its number, as in FAISS's ``IndexBinaryFlat``: when a row is removed, later
-    ones get lower ids. Rows of `add_with_ids` keep the ids that they were given, as in
+    ones get lower ids. Rows of `add_with_ids` never change their ids, as in
     ``IndexBinaryIDMap2``. An index has rows of one kind.
 
     After an error or Ctrl-C an index has the rows that it had. Raises ``SearchError``, or

@@ -17,8 +17,8 @@ __all__ = ["PacketJoin"]
 class PacketJoin(wiring.Component):
     """Sends each beat of A together with its beat of B, and the end of the shorter packet.
 
-    `datapath.pairing` cannot do this: it counts the bytes of a run that its command states, and the
-    length of a packet is known at its end.
+    `datapath.pairing` cannot do this: it counts down the bytes of a run, and a packet has no length
+    before its last beat.
 
     The packet that it sends ends with the shorter one. Further beats of the longer one are dropped,
     one per cycle; meanwhile a packet that does not need that operand can pass.

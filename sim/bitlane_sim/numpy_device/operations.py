@@ -1,4 +1,4 @@
-"""Each operation is a function on NumPy's arrays of elements. Addresses are known elsewhere."""
+"""Each operation is a function on NumPy's arrays of elements, without addresses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
