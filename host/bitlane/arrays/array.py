@@ -36,7 +36,9 @@ from .elementwise import (
     copy_value,
     drop_extra_axes,
     elementwise,
+    expect_within,
     to_device,
+    without_extra_axes,
 )
 from .indexing import is_advanced, select
 from .masks import select_elements
@@ -55,9 +57,11 @@ from .operands import (
     as_operands,
     device_of,
     expect_output,
+    expect_output_shape,
     is_no_number,
     masked,
     store_result,
+    where_operand,
 )
 from .options import expect_castable, expect_default, index_flat, order_axes
 from .selections import assign, gather
@@ -255,6 +259,7 @@ class Array(ArrayBase):
         if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
             replace(target, cast_on_host("value", given, self.dtype))
             return
+        expect_within("value", without_extra_axes(given, len(target.shape)), target.shape)
         source = to_device(target.device, "value", given, self.dtype)
         overwrite(target, drop_extra_axes(source, len(target.shape)))
 
@@ -381,8 +386,10 @@ class Array(ArrayBase):
             options["dtype"] = expect_output(out).dtype
         if method == "__call__":
             operands = as_compared(inputs) if ufunc in TRUTHS else as_operands(inputs)
+            mask = where_operand(where)
+            expect_output_shape(out, operands, mask)
             result = apply_ufunc(device, ufunc, operands, options)
-            return _chosen(result, out, as_mask(device, where))
+            return _chosen(result, out, as_mask(device, mask))
         x = as_value(device, "x", as_operand("x", inputs[0]))
         x = masked(x, where, ones=ufunc in IDENTITY_OF_ONES)
         return _reduced(reduce_ufunc(ufunc, x, options), out)
@@ -436,6 +443,7 @@ def dispatch_encodings(
     if op is Op.COUNT:
         wanted = out.dtype if dtype is None and isinstance(out, Array) else dtype
         dtype = count_type(wanted, out)
+    expect_output_shape(out, operands, None)
     result = elementwise(device, op, operands, encoding=True, casting=casting, dtype=dtype)
     return _result(result, out)
 

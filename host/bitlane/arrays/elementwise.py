@@ -22,8 +22,9 @@ from ..compiler.nodes import (
     widen,
     window,
 )
-from ..errors import DataTypeError, OtherDeviceError
+from ..errors import DataTypeError, OtherDeviceError, ShapeError
 from ..lowering.routes import ARITHMETIC, LOGICAL
+from ..lowering.strided import broadcast_shapes
 from .floats import magnitude
 from .strided import Strided
 from .transfers import constant, upload
@@ -82,6 +83,7 @@ def elementwise(
         types = type_or_int(a), type_or_int(b)
         expect_same_type(*types, casting)
         common = promoted_type(op, *types, encoding=encoding)
+        expect_shapes(a, b)
         first, second = to_device(device, "a", a, common), to_device(device, "b", b, common)
         node = apply_typed(op, common, first.node, second.node)
         return Value(device, common, node, (first, second))
@@ -129,6 +131,27 @@ def apply_typed(
 def copy_value(value: Value) -> Value:
     """Return a copy of ``value``, in other memory."""
     return value.derived(apply(Op.COPY, value.node))
+
+
+def expect_shapes(*operands: Any) -> tuple[int, ...]:
+    """Return the shape to which operands broadcast, of which none is sent. Raises ``ShapeError``.
+
+    It is checked first: an operand on the host that does not fit is not sent to the device.
+    """
+    shape: tuple[int, ...] = ()
+    for x in operands:
+        shape = broadcast_shapes(shape, getattr(x, "shape", ()))
+    return shape
+
+
+def expect_within(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Raise ``ShapeError`` unless elements of ``shape`` broadcast to the shape ``target``."""
+    try:
+        fits = broadcast_shapes(shape, target) == target
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{name}: shape {shape}; expected one that broadcasts to {target}")
 
 
 def as_value(device: DeviceLike, name: str, operand: Operand) -> Value:
@@ -186,12 +209,17 @@ def as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return kind.newbyteorder("=")
 
 
+def without_extra_axes(operand: Operand, rank: int) -> tuple[int, ...]:
+    """Return the shape of ``operand`` without the axes that `drop_extra_axes` drops."""
+    shape: tuple[int, ...] = getattr(operand, "shape", ())
+    extra = max(0, len(shape) - rank)
+    return shape[extra:] if set(shape[:extra]) == {1} else shape
+
+
 def drop_extra_axes(value: Value, rank: int) -> Value:
     """Drop the first axes beyond ``rank`` if they count one element, as NumPy's assignments do."""
-    extra = max(0, len(value.shape) - rank)
-    if set(value.shape[:extra]) != {1}:
-        return value
-    return value.derived(index_node(value.node, (0,) * extra))
+    extra = len(value.shape) - len(without_extra_axes(value, rank))
+    return value.derived(index_node(value.node, (0,) * extra)) if extra else value
 
 
 # --- reductions ------------------------------------------------------------------------

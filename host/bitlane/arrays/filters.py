@@ -3,6 +3,7 @@
 The host needs to know which ones: a byte for each element of the condition comes there.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     `place` does.
     """
     target = _target("a", a)
-    chosen = Array(is_true(as_value(target.device, "mask", as_operand("mask", mask))))
-    _check(chosen.size, values, target)
+    wanted = as_operand("mask", mask)
+    _check(prod(getattr(wanted, "shape", ())), values, target)
+    chosen = Array(is_true(as_value(target.device, "mask", wanted)))
     if not target.size:
         return
     one = np.size(values) == 1

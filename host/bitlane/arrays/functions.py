@@ -9,15 +9,15 @@ from ..arguments.axes import as_list, normalize_axis
 from ..arguments.operands import allocating, oversized
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from .array import Array, dispatch_where
-from .elementwise import to_device
+from .elementwise import as_value, drop_extra_axes, expect_within, to_device, without_extra_axes
 from .joins import send_all
 from .masks import choose
 from .numpy_protocols import implements
-from .operands import as_mask, as_operand
+from .operands import as_operand, where_operand
 from .shapes import Axes
 from .strided import as_shape
 from .transfers import download
-from .truth import arrays_equal, count_true
+from .truth import arrays_equal, count_true, is_true
 from .value import Value, overwrite
 
 
@@ -44,10 +44,14 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if not isinstance(dst, Array):
         source = download(given) if isinstance(given, Value) else given
         np.copyto(dst, source, casting=casting, where=np.asarray(where, bool))
-    elif (chosen := as_mask(dst.device, where)) is None:
+    elif (mask := where_operand(where)) is None:
         dst[...] = src
     else:
-        value = to_device(dst.device, "src", given, dst.dtype)
+        expect_within("src", without_extra_axes(given, len(dst.shape)), dst.shape)
+        expect_within("where", getattr(mask, "shape", ()), dst.shape)
+        chosen = is_true(as_value(dst.device, "where", mask))
+        moved = to_device(dst.device, "src", given, dst.dtype)
+        value = drop_extra_axes(moved, len(dst.shape))
         overwrite(dst._value, choose(chosen, value, dst._value), fresh=True)
 
 

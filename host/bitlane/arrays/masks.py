@@ -7,10 +7,10 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..arguments.promotion import promoted_type, type_or_int
-from ..compiler.nodes import Constant, Expression, apply, broadcast, widen
-from ..errors import OutOfRangeError, ShapeError
+from ..compiler.nodes import Constant, Expression, apply, widen
+from ..errors import OutOfRangeError
 from ..lowering.routes import Options
-from .elementwise import Operand, apply_typed, as_value, to_device
+from .elementwise import Operand, apply_typed, as_value, expect_shapes, to_device
 from .truth import Compared, is_true
 from .value import DeviceLike, Value
 
@@ -28,6 +28,7 @@ def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Comp
     """
     p, q = _beside(a, b), _beside(b, a)
     dtype = promoted_type(Op.XOR, type_or_int(p), type_or_int(q), encoding=True)
+    expect_shapes(condition, p, q)
     x, y = to_device(device, "a", p, dtype), to_device(device, "b", q, dtype)
     return choose(is_true(as_value(device, "condition", condition)), x, y)
 
@@ -52,14 +53,8 @@ def choose_typed(
 def replace_unchosen(value: Value, chosen: Value, *, ones: bool) -> Value:
     """Return ``value`` with all bits 0 where ``chosen`` is false; with ``ones``, all bits 1.
 
-    Raises ``ShapeError`` unless ``chosen`` broadcasts to the shape of ``value``.
+    ``chosen`` broadcasts to the shape of ``value``.
     """
-    try:
-        broadcast(chosen.node, value.shape)
-    except ShapeError:
-        raise ShapeError(
-            f"where: shape {chosen.shape}; expected one that broadcasts to {value.shape}"
-        ) from None
     mask = _mask_of(value.dtype, chosen.node)
     if ones:
         node = apply(Op.OR, value.node, apply_typed(Op.NOT, value.dtype, mask))

@@ -8,8 +8,16 @@ import numpy as np
 from ..arguments.operands import as_array, expect_supported
 from ..compiler.nodes import broadcast
 from ..errors import DataTypeError, ShapeError
+from ..lowering.strided import broadcast_shapes
 from .base import ArrayBase
-from .elementwise import Operand, as_value, cast, to_device
+from .elementwise import (
+    Operand,
+    as_value,
+    cast,
+    expect_shapes,
+    expect_within,
+    to_device,
+)
 from .masks import choose, replace_unchosen
 from .transfers import download
 from .truth import Compared, is_true
@@ -46,22 +54,44 @@ def as_operand(name: str, x: Any) -> Operand:
     return x if type(x) is int else as_array(name, x)
 
 
-def as_mask(device: DeviceLike, where: Any) -> Value | None:
-    """Return the option ``where`` as truth values on ``device``, or None if it is True.
+def as_mask(device: DeviceLike, where: "Operand | None") -> Value | None:
+    """Return the `where_operand` as truth values on ``device``. Raises as `as_value`."""
+    return None if where is None else is_true(as_value(device, "where", where))
 
-    Raises as `as_operand` and `as_value`.
+
+def where_operand(where: Any) -> "Operand | None":
+    """Return the option ``where``, which is not sent yet, or None if it is True.
+
+    Raises as `as_operand`.
     """
-    if where is True or where is np._NoValue:
-        return None
-    return is_true(as_value(device, "where", as_operand("where", where)))
+    return None if where is True or where is np._NoValue else as_operand("where", where)
+
+
+def expect_output_shape(out: Any, operands: Sequence[Any], where: "Operand | None") -> None:
+    """Raise ``ShapeError`` if the result does not fit ``out``, before an operand is sent.
+
+    Without ``out``, the operands and ``where`` have to broadcast.
+    """
+    shapes = [expect_shapes(*operands), getattr(where, "shape", ())]
+    if out is None:
+        broadcast_shapes(*shapes)
+        return
+    target = expect_output(out).shape
+    for shape in shapes:
+        try:
+            expect_within("out", shape, target)
+        except ShapeError:
+            raise ShapeError(f"out: shape {target}; expected {shape}") from None
 
 
 def masked(value: Value, where: Any, *, ones: bool) -> Value:
     """Return ``value`` with all bits 0, or 1 with ``ones``, of elements that ``where`` leaves out.
 
-    Raises as `as_mask` and `replace_unchosen`.
+    Raises as `where_operand` and `as_mask`, and ``ShapeError`` unless it broadcasts to ``value``.
     """
-    chosen = as_mask(value.device, where)
+    given = where_operand(where)
+    expect_within("where", getattr(given, "shape", ()), value.shape)
+    chosen = as_mask(value.device, given)
     return value if chosen is None else replace_unchosen(value, chosen, ones=ones)
 
 

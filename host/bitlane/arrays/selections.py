@@ -26,6 +26,7 @@ from .elementwise import (
     copy_value,
     drop_extra_axes,
     to_device,
+    without_extra_axes,
 )
 from .indexing import Selection, offsets_of, select
 from .masks import MOST_PASSES, choose
@@ -201,9 +202,7 @@ class _Assignment:
 
     def _shape_of(self, rank: int) -> tuple[int, ...]:
         """Return the shape of the source without first axes of one element beyond ``rank``."""
-        shape = self.source.shape
-        extra = max(0, len(shape) - rank)
-        return shape[extra:] if set(shape[:extra]) == {1} else shape
+        return without_extra_axes(self.source, rank)
 
 
 def _moves_of(

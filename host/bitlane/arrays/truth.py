@@ -34,6 +34,7 @@ from .elementwise import (
     as_value,
     cast,
     elementwise,
+    expect_shapes,
     reduce_axes,
     to_device,
 )
@@ -126,6 +127,7 @@ def _are_floats(a: Compared, b: Compared) -> bool:
 def _both(device: DeviceLike, a: Compared, b: Compared) -> tuple[Value, Value]:
     """Return two operands on ``device``, in their own types."""
     x, y = (np.asarray(each) if isinstance(each, float) else each for each in (a, b))
+    expect_shapes(x, y)
     return as_value(device, "a", x), as_value(device, "b", y)
 
 
@@ -133,6 +135,7 @@ def _meet(device: DeviceLike, a: Compared, b: Compared) -> tuple[Value, Value]:
     """Return two operands on ``device`` in the integer type in which they meet, or truth values."""
     dtype = promoted_type(Op.XOR, type_or_int(a), type_or_int(b), encoding=False)
     x, y = (np.asarray(each) if isinstance(each, float) else each for each in (a, b))
+    expect_shapes(x, y)
     return to_device(device, "a", x, dtype), to_device(device, "b", y, dtype)
 
 

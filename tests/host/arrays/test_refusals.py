@@ -282,3 +282,58 @@ def test_refusals_name_the_alternative(
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, BitlaneError) or error is TypeError
     assert len(link_of(device).log) == log
+
+
+A, W = np.ones((4, 6), np.uint8), np.ones((4, 7), np.uint8)
+"""Elements of a shape that fits an array of 4 by 6 elements, and of another one."""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x ^ W,
+        lambda x: W ^ x,
+        lambda x: x == W,
+        lambda x: np.bitwise_xor(x, A, out=x[:2]),
+        lambda x: np.bitwise_xor(x, A, out=A[:2].copy()),
+        lambda x: np.bitwise_xor(x, A, out=x, where=W),
+        lambda x: np.bitwise_xor(x, A, where=W),
+        lambda x: np.logical_xor(x, W),
+        lambda x: np.where(x, W, A),
+        lambda x: np.where(W, x, A),
+        lambda x: np.where(x, A, W),
+        lambda x: x.sum(where=W),
+        lambda x: x.any(where=W),
+        lambda x: np.bitwise_or.reduce(x, where=W),
+        lambda x: np.copyto(x, W),
+        lambda x: np.copyto(x, A, where=W),
+        lambda x: np.copyto(x, W, where=A),
+        lambda x: np.putmask(x, W, 1),
+        lambda x: x.__setitem__(slice(None), W),
+        lambda x: x.__setitem__(slice(2), A),
+        lambda x: bitlane.hamming(x, W),
+        lambda x: bitlane.jaccard(W, x),
+        lambda x: bitlane.bit_xor(x, W),
+        lambda x: x.device.bit_xor(A, A, out=x[:2]),
+        lambda x: x.device.bit_not(A, out=x[:2]),
+        lambda x: x.device.bit_count(A, out=x[:2]),
+    ],
+)
+def test_an_operand_of_a_wrong_shape_is_not_sent(call: Callable[[Any], Any]) -> None:
+    device = model()
+    x = device.asarray(A)
+    link_of(device).traffic.clear()
+    with pytest.raises(ShapeError) as caught:
+        call(x)
+    assert "\n" not in str(caught.value)
+    assert not [each for each in link_of(device).traffic if each[0] == "write"]
+    assert same(x.get(), A)
+
+
+def test_axes_of_one_element_before_the_others_are_copied() -> None:
+    x, y = model().asarray(A), A.copy()
+    mask = A.cumsum().reshape(4, 6) % 3 == 0
+    for each in (x, y):
+        np.copyto(each, A[None] * 7, where=mask)
+        each[1:] = A[None, 1:] * 5
+    assert same(x.get(), y)
