@@ -109,7 +109,6 @@ class WishboneManager(wiring.Component):
         self._byte_bits = ceil_log2(data_width // 8)
         self._access = data.StructLayout(
             {
-                "write": 1,
                 "beat": address_width - self._byte_bits,
                 "strobe": data_width // 8,
                 "data": data_width,
@@ -133,13 +132,13 @@ class WishboneManager(wiring.Component):
             self._answer, self._in_flight, block_ram=self._block_ram, credit=True
         )
         m.submodules.credit = credit = Credit(self._in_flight)
-        # The direction of all answers that are due.
+        # The direction of all requests in flight. WE, although STB may be 0 meanwhile.
         writing = Signal()
         access = accesses.o.p
         m.d.comb += [
             bus.cyc.eq(order.o.valid),
             bus.stb.eq(accesses.o.valid),
-            bus.we.eq(access.write),
+            bus.we.eq(writing),
             bus.adr.eq(access.beat << self._byte_bits),
             bus.sel.eq(access.strobe),
             bus.dat_w.eq(access.data),
@@ -207,7 +206,6 @@ class WishboneManager(wiring.Component):
         sent = self.write.data.payload
         m.d.comb += [
             in_block.eq(address[self._byte_bits : block_bits] + offset),
-            access.write.eq(turn),
             access.beat.eq(Cat(in_block, address[block_bits:])),
             access.strobe.eq(sent.strobe | ~turn.replicate(len(sent.strobe))),
             access.data.eq(sent.data),
