@@ -33,7 +33,7 @@ _PUBLIC = "".join(
     ["`verilator_config\n"]
     + [
         f'public_flat_rw -module "{_TOP}" -var "{name}"\n'
-        for name in ("clk", "rst", "irq", "m_axi*", "s_axi*", "control_*")
+        for name in ("clk", "rst", "irq", "m_axi*", "s_axi*", "control_*", "wb*")
     ]
 )
 _KEPT = (_TOP, "sim.vvp")
