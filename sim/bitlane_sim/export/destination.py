@@ -22,12 +22,29 @@ class ExportError(BitlaneError):
 
 
 @dataclass(frozen=True, slots=True)
+class Style:
+    """How a module is written."""
+
+    sources: bool = False
+    """Whether attributes `src` name the lines of `bitlane_rtl`."""
+    flat: bool = False
+    """Whether there is one module, without a hierarchy."""
+
+
+PLAIN = Style()
+"""The default style."""
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
-    """The file ``module`` of the module ``name``; ``folder`` is for more files, if any."""
+    """The file ``module`` of the module ``name``, and its ``style``; ``folder`` is for more files,
+    if any.
+    """
 
     name: str
     module: Path
     folder: Path | None = None
+    style: Style = PLAIN
 
     @property
     def page(self) -> Path:
@@ -42,10 +59,12 @@ class Destination:
     def words(self) -> list[str]:
         """The options that say all this, for who runs them where the files are."""
         usual = self.module.stem if self.folder is None else _NAME
-        name = [] if self.name == usual else ["--prefix", self.name]
+        words = ["--src", "on"] if self.style.sources else []
+        words += ["--flat"] if self.style.flat else []
+        words += [] if self.name == usual else ["--prefix", self.name]
         if self.folder is None:
-            return [*name, "-o", self.module.name]
-        return [*name, "--folder", self.folder.name or "."]
+            return [*words, "-o", self.module.name]
+        return [*words, "--folder", self.folder.name or "."]
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write all of ``files``, by name, or none. Raises ``ExportError``."""

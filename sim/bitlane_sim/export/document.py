@@ -158,6 +158,11 @@ def page(
     return "\n".join(lines) + "\n" + _registers(configuration.slots)
 
 
+def comments(ports: Mapping[str, Port]) -> dict[str, str]:
+    """Return the meaning of each port by name, clock and reset first, which ``ports`` lacks."""
+    return {port: _meaning(port) for port in ("clk", "rst", *ports)}
+
+
 def _meaning(port: str) -> str:
     if port in _ALONE:
         return _ALONE[port]

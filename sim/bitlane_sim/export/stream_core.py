@@ -118,7 +118,9 @@ def export_stream(
     command = _command(given or {}, to, registers=registers)
     known = stream_registers(configuration) if registers else ()
     parameters = _parameters(configuration, core.latency)
-    text = _header(parameters, command, to) + "\n" + verilog(core, to.name, ports)
+    comments = {port: _meaning(port) for port in ("clk", "rst", *ports)}
+    module = verilog(core, to.name, ports, comments, to.style)
+    text = _header(parameters, command, to) + "\n" + module
     return text, _page(configuration, parameters, ports, known, _Written(command, to.name))
 
 
