@@ -38,7 +38,7 @@ OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check rest deep ci durations forget prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers status drawing package pins venv clean distclean moved
+.PHONY: help demo test check rest deep ci durations forget prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers status recording drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -116,10 +116,11 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(MAKE) --no-print-directory performance
 
-performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs/performance
+performance: $(TEST_READY) ## Write docs/performance.md and tables of other pages from docs/performance
 	@$(TEST_PATH) $(BIN)/python -m support.docs.performance $(wildcard $(FIGURES)/*.json) \
 		--picture performance/cycles.png --output docs/performance.md
 	@echo "wrote docs/performance.md"
+	@$(TEST_PATH) $(BIN)/python -m support.docs.figures
 
 batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"
@@ -148,6 +149,9 @@ registers: $(DEMO_READY) ## Write docs/registers.md from the contract between ci
 
 status: $(TEST_READY) ## Write docs/status.md; builds below build/ that are new go to docs/measurements/builds.json
 	@$(TEST_PATH) $(BIN)/python -m support.docs.status
+
+recording: $(TEST_READY) ## Run the demo, and draw the terminal of the README, docs/recording.svg
+	@$(TEST_PATH) $(BIN)/python -m support.docs.recording
 
 drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot)
 	@dot -Tsvg docs/data_path.dot > docs/data_path.svg.new

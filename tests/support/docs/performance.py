@@ -49,9 +49,10 @@ _SUMMARY = (
 )
 """The rows of the first table, which README shows, too."""
 
-_CYCLES = """On a memory that takes every request and beat at once and answers in the next cycle
-(or as said), with bursts of 16 beats. *bound*: what the buses allow. *peer*: the best that another
-open core was measured to reach on such a memory, recorded. *ratio*: measured to bound."""
+_CYCLES = """Simulated on a memory that takes every request and beat at once and answers in the next
+cycle (or as said), with bursts of 16 beats. *bound*: what the buses allow. Behind a slash: the best
+result recorded for another open core on such a memory, of a copy, because none of them computes.
+**Bold** figures miss their goal; `bitlane bench` prints the goals."""
 
 _AREA = """Synthesised by Yosys, placed and routed by nextpnr, out of context: all inputs come from
 one shift register and all outputs go to flip-flops, so that no pin bounds the clock; these cells do
@@ -89,10 +90,10 @@ def page(records: Sequence[Record], picture: str | None) -> str:
     Of several records of one kind the rows are joined, in their order.
     """
     text = ["# Performance", ""]
-    text += _summary(records)
+    text += summary(records)
     text += [_HEAD, ""]
     text += _section(records, "cycles", "Clock cycles", _CYCLES, _cycles)
-    if picture and _of(records, "cycles"):
+    if picture and of_kind(records, "cycles"):
         text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
     text += _section(records, "area", "Area and clock", _AREA, _area)
     title = "Fast evaluator and Verilator"
@@ -103,7 +104,7 @@ def page(records: Sequence[Record], picture: str | None) -> str:
     return "\n".join(text).rstrip() + "\n"
 
 
-def _of(records: Iterable[Record], kind: str) -> list[Record]:
+def of_kind(records: Iterable[Record], kind: str) -> list[Record]:
     return [record for record in records if record["kind"] == kind]
 
 
@@ -115,7 +116,7 @@ def _section(
     body: Callable[[Record], list[str]],
 ) -> list[str]:
     """The section of a kind: ``about``, then the origin and the ``body`` of each record."""
-    found = _of(records, kind)
+    found = of_kind(records, kind)
     if not found:
         return [f"## {title}", "", f"Not measured here: `{_COMMANDS[kind]}`.", ""]
     text = [f"## {title}", "", about, ""]
@@ -132,13 +133,13 @@ def _origin(record: Record) -> list[str]:
     return [text, ""]
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
     """A table whose first ``left`` columns are text and whose others are numbers."""
     rule = ["---" if column < left else "---:" for column in range(len(heads))]
     return ["| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows)] + [""]
 
 
-def _number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -146,44 +147,46 @@ def _met(met: bool | None) -> str:
     return {None: "-", True: "yes", False: "**no**"}[met]
 
 
-def _summary(records: Sequence[Record]) -> list[str]:
-    cycles = [row for record in _of(records, "cycles") for row in record["rows"]]
+def summary(records: Sequence[Record]) -> list[str]:
+    """Return the first table: the rows of `_SUMMARY`, at 64 bits."""
+    cycles = [row for record in of_kind(records, "cycles") for row in record["rows"]]
     rows = {row["work"]: row for row in cycles if row["width"] == 64}
-    shown = [_cycle_row(rows[work]) for work in _SUMMARY if work in rows]
+    shown = [rows[work] for work in _SUMMARY if work in rows]
     if not shown:
         return []
-    heads = ("Work, 64 bits", "Unit", "Bound", "Measured")
-    return _table(heads, ((row[0], row[1], row[3], row[5]) for row in shown), left=2)
+    heads = ("Work, 64 bits", "Unit", "Bound", "Other core", "Measured")
+    kinds = ("bound", "peer", "measured")
+    cells = ([row["work"], row["unit"], *(_cycle(row, kind) for kind in kinds)] for row in shown)
+    return table(heads, cells, left=2)
+
+
+def _cycle(row: Record, kind: str) -> str:
+    """Return a figure of ``row``: whole cycles, ratios of three digits, measured ones of four."""
+    value = row[kind]
+    if value is not None and row["unit"] == "cycles":
+        return f"{value:g}"
+    return number(value, 4 if kind == "measured" else 3)
 
 
 def _cycles(record: Record) -> list[str]:
-    text: list[str] = []
-    for width in dict.fromkeys(row["width"] for row in record["rows"]):
-        text += [f"### {width} bits", ""]
-        text += _table(
-            ("work", "unit", "goal", "bound", "peer", "measured", "ratio", "met"),
-            (_cycle_row(row) for row in record["rows"] if row["width"] == width),
-            left=2,
-        )
-    return text
+    """Return a table with a row for each work and a column for each width of the bus."""
+    widths = list(dict.fromkeys(row["width"] for row in record["rows"]))
+    works: dict[str, dict[int, Record]] = {}
+    for row in record["rows"]:
+        works.setdefault(row["work"], {})[row["width"]] = row
+    rows = []
+    for work, by_width in works.items():
+        first = next(iter(by_width.values()))
+        measured = [_beside_peer(by_width[x]) if x in by_width else "-" for x in widths]
+        rows.append([work, first["unit"], _cycle(first, "bound"), *measured])
+    return table(("work", "unit", "bound", *(f"{x} bits" for x in widths)), rows, left=2)
 
 
-def _cycle_row(row: Record) -> list[str]:
-    whole = row["unit"] == "cycles"
-
-    def number(value: float | None, digits: int = 3) -> str:
-        return f"{value:g}" if whole and value is not None else _number(value, digits)
-
-    return [
-        row["work"],
-        row["unit"],
-        number(row["goal"]),
-        number(row["bound"]),
-        number(row["peer"]),
-        number(row["measured"], 4),
-        _number(row["ratio"]),
-        _met(row["met"]),
-    ]
+def _beside_peer(row: Record) -> str:
+    """Return the measured figure and, behind a slash, the peer's; bold if the goal is missed."""
+    own = _cycle(row, "measured")
+    own = f"**{own}**" if row["met"] is False else own
+    return own if row["peer"] is None else f"{own} / {_cycle(row, 'peer')}"
 
 
 def _area(record: Record) -> list[str]:
@@ -191,7 +194,7 @@ def _area(record: Record) -> list[str]:
     for family in dict.fromkeys(row["family"] for row in record["rows"]):
         here = [row for row in record["rows"] if row["family"] == family]
         text += [f"### {here[0]['chip']}", ""]
-        text += _table(
+        text += table(
             ("design", "LUT4", "carry", "FF", "RAM", "MHz", "of seeds", "GB/s", "goal", "met"),
             (line for row in here for line in _area_rows(row)),
         )
@@ -211,8 +214,8 @@ def _area_rows(row: Record) -> list[list[str]]:
     ram = ", ".join(f"{count} {kind}" for kind, count in cells["ram"].items()) or "-"
     clocks = sorted(row["mhz_by_seed"].values())
     own = [name, *(str(cells[kind]) for kind in ("lut4", "carry", "ff")), ram]
-    own += [_number(row["mhz"], 1), f"{clocks[0]:.1f} to {clocks[-1]:.1f}"]
-    own += [_number(row["gigabytes_per_second"], 2), goal, _met(row["met"])]
+    own += [number(row["mhz"], 1), f"{clocks[0]:.1f} to {clocks[-1]:.1f}"]
+    own += [number(row["gigabytes_per_second"], 2), goal, _met(row["met"])]
     peers = [
         [
             f"{peer['name']} (peer)",
@@ -220,9 +223,9 @@ def _area_rows(row: Record) -> list[list[str]]:
             "-" if peer["carry"] is None else str(peer["carry"]),
             str(peer["ff"]),
             str(peer["ram"]),
-            _number(peer["mhz"], 1),
+            number(peer["mhz"], 1),
             "-",
-            _number(peer["gigabytes_per_second"], 2),
+            number(peer["gigabytes_per_second"], 2),
             "-",
             "-",
         ]
@@ -234,18 +237,18 @@ def _area_rows(row: Record) -> list[list[str]]:
 def _seconds(record: Record) -> list[str]:
     figures = record["rows"].items()
     rows = ([name, f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"] for name, value in figures)
-    return _table(("what", "figure"), rows)
+    return table(("what", "figure"), rows)
 
 
 def _batch(record: Record) -> list[str]:
     rows = map(_batch_row, record["rows"])
-    return _table(("what", "instances", "same", "diverging", "note"), rows)
+    return table(("what", "instances", "same", "diverging", "note"), rows)
 
 
 def _batch_row(row: Record) -> list[str]:
     instances = f"{row['instances']:,}" if row["instances"] else "-"
     rates = row["rates"] or {}
-    cells = [_number(rates[x] / 1e6) if x in rates else "-" for x in ("same", "diverging")]
+    cells = [number(rates[x] / 1e6) if x in rates else "-" for x in ("same", "diverging")]
     note = row["note"] if rates else f"missing: {row['note']}"
     return [row["what"], instances, *cells, note.replace("|", "\\|")]
 
