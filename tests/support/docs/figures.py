@@ -26,7 +26,7 @@ def _area(records: Sequence[Record]) -> list[str]:
         met = "met" if row["met"] else "**missed**"
         chip = row["chip"].partition(",")[0]
         lut4, mhz = f"{row['cells']['lut4']:,}", number(row["mhz"], 1)
-        rows.append([f"`{row['design']}`", chip, lut4, mhz, f"{goal}: {met}"])
+        rows.append([row["design"], chip, lut4, mhz, f"{goal}: {met}"])
     return table(("Core", "Chip", "LUT4", "MHz", "Goal"), rows, left=2)
 
 

@@ -221,7 +221,8 @@ def recorded() -> dict[str, Build]:
 
 def collect(folder: Path) -> None:
     """Add the reports of seed 1 below ``folder`` to the file of builds."""
-    words = ["git", "rev-parse", "--short=8", "HEAD"]
+    # The last change of a circuit: commits of other files leave it, and a rebase renames them.
+    words = ["git", "log", "-1", "--abbrev=8", "--format=%h", "--", "rtl", "boards"]
     commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     rows = dict(recorded())
     for file in sorted(folder.glob("*/report.json")):
