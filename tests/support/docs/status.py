@@ -91,7 +91,7 @@ takes some of these boards, `make verify` all of them.
 
 ## Be the first
 
-With one of these boards, in the environment of [`make demo`](../README.md#try-it):
+With one of these boards, in the environment of [`make demo`](first_hour_numpy.md):
 
     pip install 'bitlane[boards]'
     bitlane build icebreaker
