@@ -43,7 +43,7 @@ _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}
  }}
 </style>
 <rect width="{width}" height="{height}" rx="8" fill="#1d2026"/>
-<clipPath id="screen"><rect width="{width}" height="{height}"/></clipPath>
+<clipPath id="screen"><rect width="{width}" height="{shown}"/></clipPath>
 <g clip-path="url(#screen)"><g id="lines">
 """
 
@@ -71,6 +71,7 @@ def drawn(lines: Sequence[str]) -> str:
         width=round(COLUMNS * _CHARACTER) + 2 * _MARGIN,
         height=ROWS * _LINE + 2 * _MARGIN,
         last=_offset(len(lines)),
+        shown=ROWS * _LINE + _MARGIN,
         seconds=seconds,
         frames=frames,
     )
