@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    inliner,
+)
 
 from .._typing import AnyArray
 from ..errors import OnnxError, OnnxLackingError
@@ -65,12 +73,7 @@ def _without_functions(model: ModelProto) -> ModelProto:
     """Return a copy of ``model`` with the nodes of its functions, and one name of ONNX's domain."""
     if model.functions:
         check_model(model)
-        try:
-            model = inliner.inline_local_functions(model)
-        except (RuntimeError, ValueError) as error:
-            raise OnnxError(f"model: functions: onnx.inliner: {one_line(error)}") from None
-        if model.functions:
-            raise OnnxError("model: functions that onnx.inliner leaves; expected a graph alone")
+        model = _inline(model)
     flat = ModelProto()
     flat.CopyFrom(model)
     # Other packages know ONNX's own operators by the empty domain alone.
@@ -82,7 +85,42 @@ def _without_functions(model: ModelProto) -> ModelProto:
     return flat
 
 
-def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:
+def _inline(model: ModelProto) -> ModelProto:
+    """Return ``model`` with the nodes of its functions in place of each call.
+
+    onnx.inliner drops the defaults of a function's attributes, so that each call has to give all of
+    them. Functions that no other one calls are inlined first, because the attributes of a call in
+    a function are known where that is called.
+    """
+    defaults = {_function(each): list(each.attribute_proto) for each in model.functions}
+    while model.functions:
+        called = {_call(node) for each in model.functions for node in _all_nodes(each)}
+        outer = [each for each in map(_function, model.functions) if each not in called]
+        known = ModelProto()
+        known.CopyFrom(model)
+        for node in _all_nodes(known.graph):
+            given = {each.name for each in node.attribute}
+            missing = (x for x in defaults.get(_call(node), ()) if x.name not in given)
+            node.attribute.extend(missing)
+        names = ", ".join(quoted(f"{domain}.{name}") for domain, name, _ in outer)
+        try:
+            model = inliner.inline_selected_functions(known, [each[:2] for each in outer])
+        except (RuntimeError, ValueError) as error:
+            raise OnnxError(f"functions {names}: onnx.inliner: {one_line(error)}") from None
+        if not {*outer}.isdisjoint(map(_function, model.functions)):
+            raise OnnxError(f"functions {names}: onnx.inliner leaves them; expected calls of them")
+    return model
+
+
+def _function(function: FunctionProto) -> tuple[str, str, str]:
+    return function.domain, function.name, function.overload
+
+
+def _call(node: NodeProto) -> tuple[str, str, str]:
+    return node.domain, node.op_type, node.overload
+
+
+def _all_nodes(graph: GraphProto | FunctionProto) -> Iterable[NodeProto]:
     """Yield the nodes of ``graph`` and of its subgraphs."""
     graphs = [graph]
     while graphs:
