@@ -91,6 +91,7 @@ class WishboneManager(wiring.Component):
     Throughput: a beat a cycle if ``l`` is at most ``in_flight - 4`` (``- 5`` with ``block_ram``).
     No combinational path leads from an input of ``bus`` to an output of it.
     Undefined: answers without a request. An answer with ACK and ERR is an error.
+    Area (32 bits, 16 in flight, ECP5): 226 LUT4, 6 CCU2C, 10 LUT RAMs, 180 flip-flops.
 
     Raises ``ValueError`` if ``in_flight`` is outside its range.
     """
@@ -243,6 +244,7 @@ class WishboneControl(wiring.Component):
     place in that cycle. ACK or ERR rises 1 cycle later for a write, 2 cycles later for a read.
     Throughput: a write every 3 cycles, a read every 4.
     No combinational path leads from an input of ``bus`` to an output of it.
+    Area: 20 LUT4 and 53 flip-flops on ECP5.
 
     The state machine has a flip-flop for each state:
 

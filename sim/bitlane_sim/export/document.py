@@ -7,7 +7,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 
-from . import registers_page, wishbone
+from . import registers_page, wishbone_text
 from .backend import Port
 
 _WIDTH = 100
@@ -16,7 +16,7 @@ _GROUPS = {
     "m_axi_b_": "AXI4 manager, reads of B",
     "m_axi_": "AXI4 manager",
     "s_axil_": "AXI4-Lite subordinate, the control window",
-    **wishbone.GROUPS,
+    **wishbone_text.GROUPS,
 }
 """The bus of a port, by the prefix of its name; the longest comes first."""
 
@@ -97,7 +97,7 @@ def header(
         "",
         *(f"{key:{width}}  {value}" for key, value in parameters),
         "",
-        *(_AXI4_HEADER if in_flight is None else wishbone.HEADER),
+        *(_AXI4_HEADER if in_flight is None else wishbone_text.HEADER),
         "",
         "Registers, as offsets in the control window:",
         *(
@@ -152,7 +152,7 @@ def page(
         ");",
         "```",
         "",
-        *(_AXI4_PAGE if in_flight is None else wishbone.PAGE),
+        *(_AXI4_PAGE if in_flight is None else wishbone_text.PAGE),
         "",
     ]
     return "\n".join(lines) + "\n" + _registers(configuration.slots)

@@ -163,6 +163,14 @@ def test_n_beats_are_written_in_n_cycles_and_a_constant(latency: int, block_ram:
     assert ran.response.cycles == [16 * (i + 1) + latency + 1 + block_ram for i in range(5)]
 
 
+@pytest.mark.parametrize(("latency", "full"), [(12, True), (13, False)])
+def test_the_latency_up_to_which_every_cycle_has_a_request(latency: int, full: bool) -> None:
+    dut = manager()
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(5)], writes=[])
+    assert ([x[0] for x in slave.requests] == list(range(1, 81))) == full
+
+
 def test_bursts_of_one_beat_follow_each_other_at_once() -> None:
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32))
