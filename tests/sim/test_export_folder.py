@@ -1,5 +1,6 @@
 """Other tools read the contract's values from each file of `bitlane export --folder`."""
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 OF_A_CORE = {"core.v", "core.md", "core.h", "core.rdl", "core.core"}
 NAMES = OF_A_CORE | {"bitlane.c", "bitlane.h", "bitlane_registers.h"}
+NAMES |= {"README.md", "core.f", "core.sdc", "core_tb.v"}
 
 SLOTS = small().slots
 
@@ -64,6 +66,11 @@ def test_all_files_are_there_and_named(
     assert set(words) == NAMES
     for path in exported.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes(), path.name
+
+
+def test_the_readme_lists_every_file_but_itself(exported: Path) -> None:
+    rows = re.findall(r"^\| ([^|]*\.[^|]*) \|", (exported / "README.md").read_text(), flags=re.M)
+    assert {name for row in rows for name in row.split(", ")} == NAMES - {"README.md"}
 
 
 def test_each_file_of_a_core_names_the_command_that_writes_it(exported: Path) -> None:
@@ -330,7 +337,7 @@ def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
     def full(self: Path, *_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(self))
 
-    monkeypatch.setattr("bitlane_sim.export.export", lambda *_, **__: ("module", "page"))
+    monkeypatch.setattr("bitlane_sim.export.export", lambda *_, **__: ("\nmodule core();", "page"))
     with monkeypatch.context() as patch:
         patch.setattr(Path, broken, full)
         said = cli.refuse("export", "--folder", "new")

@@ -3,17 +3,19 @@
 import ctypes
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from bitlane.command_line.cli import DONE, main
 from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
-from support.cocotb.simulators import verilator
+from support.cocotb.simulators import icarus, verilator
 from support.processes import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
@@ -41,9 +43,31 @@ def write_programs(folder: Path) -> list[str]:
 def test_every_block_is_of_a_language_that_is_run() -> None:
     """`tests/docs/test_blocks.py` runs the rest."""
     opened = re.findall(r"^```(\w+)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
-    assert set(opened) == {"c", "console", "python", "sh"}
+    assert set(opened) == {"c", "console", "python", "sh", "verilog"}
     assert len(blocks("sh")) == 4
     assert len(blocks("c")) == 3
+
+
+def run_testbench(file: Path, text: str) -> str:
+    """Run ``text`` as the testbench ``file`` by the command in it; return what it prints."""
+    file.write_text(text)
+    (words,) = re.findall(r"^// (iverilog .*)$", text, flags=re.M)
+    ran = run("sh", "-c", words, cwd=file.parent, **icarus().environment)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
+def test_the_testbench_of_a_folder_finds_another_identity(bus: str, tmp_path: Path) -> None:
+    command = next(block for block in blocks("sh") if block.startswith("bitlane export"))
+    words = [*shlex.split(command)[1:-1], str(tmp_path / "hardware")]
+    assert main([*words, *("--bus", bus) * (bus != "axi4")]) == DONE
+    file = tmp_path / "hardware" / "core_tb.v"
+    text = file.read_text(encoding="utf-8")
+    if bus == "axi4":
+        assert [text] == blocks("verilog")
+    assert run_testbench(file, text) == "PASS"
+    assert run_testbench(file, text.replace("32'h4249", "32'h4248")) == "FAIL: 0000 is 4249544c"
 
 
 def test_its_commands_run_one_after_the_other(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bitlane_rtl.configurations import NAMED
 from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, Style, destination
 from .folder import integrator_files
+from .start import start_files
 from .stream_core import add_stream_options, expect_no_stream, stream_files
 from .wishbone import USUAL_IN_FLIGHT, add_bus_options, beats_in_flight, export_wishbone
 
@@ -213,6 +214,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if to.folder is not None:
         bus = "AXI4" if in_flight is None else "Wishbone"
         files |= integrator_files(configuration, to.name, command, bus)
+        files |= start_files(to.name, text, bus)
     to.write(files)
     if to.folder is None:
         print(f"wrote {to.module} and {to.page}")

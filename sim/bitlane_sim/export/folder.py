@@ -19,8 +19,8 @@ from .system_rdl import system_rdl
 _CONTRACT = "bitlane_registers.h"
 _DRIVER = ("bitlane.h", "bitlane.c")
 
-DRIVER_NAMES = frozenset({"bitlane", "bitlane_registers"})
-"""Names of the driver's files, which a core that is exported into a folder cannot have."""
+DRIVER_NAMES = frozenset({"bitlane", "bitlane_registers", "readme"})
+"""Names of other files, in lower case, which a core that is exported into a folder cannot have."""
 
 
 def integrator_files(

@@ -64,12 +64,12 @@ def export_wishbone(
     from bitlane_rtl.wishbone_core import WishboneCore
 
     from .backend import conventional_ports, verilog
-    from .document import header, page
+    from .document import comments, header, page
 
     core = WishboneCore(configuration, in_flight)
     ports = _wishbone_ports(conventional_ports(core))
     text = header(configuration, to.name, command, to.page.name, in_flight)
-    text += "\n" + verilog(core, to.name, ports)
+    text += "\n" + verilog(core, to.name, ports, comments(ports), to.style)
     return text, page(configuration, to.name, command, ports, in_flight)
 
 
