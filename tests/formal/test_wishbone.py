@@ -261,8 +261,8 @@ OF_THE_MANAGER = {
     "a write does not wait for its data": ("write.valid & self.write.data.valid", "write.valid"),
 }
 OF_THE_SUBORDINATE = {
-    "an access that was given up is answered": ("(fetching & bus.cyc)", "fetching"),
-    "an access that was given up is carried out": ("taken & requested\n", "taken\n"),
+    "an abandoned access is answered": ("(fetching & bus.cyc)", "fetching"),
+    "an abandoned access is carried out": ("taken & requested\n", "taken\n"),
     "an access needs no CYC": ("requested = bus.cyc & bus.stb", "requested = bus.stb"),
     "part of a word is written": ("good.eq(aligned & (bus.sel == ALL_BYTES))", "good.eq(aligned)"),
     "an access is accepted twice": ("requested & ~taken & ~fetching", "requested & ~fetching"),

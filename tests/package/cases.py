@@ -251,6 +251,11 @@ SHOWN = (
     Shown("docs/first_hour_numpy.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
     Shown("docs/first_hour_numpy.md", "bitlane[completion]", "bitlane completion bash", "complete"),
     Shown("docs/first_hour_numpy.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    *(
+        Shown(file, "bitlane[boards]", "bitlane build icebreaker", "synthesis$")
+        for file in ("docs/status.md", "tests/support/docs/status.py")
+    ),
+    Shown("docs/troubleshooting.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
     Shown("docs/models.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
     Shown("docs/models.md", "bitlane[onnxruntime]", f'python -c "{_REST}"', r"^\[-1\]$"),
     Shown(

@@ -216,9 +216,9 @@ def test_the_head_lists_the_ports_of_the_page_below_their_meanings(small: Path) 
         if line.startswith("  // "):
             meaning = line.removeprefix("  // ")
         else:
-            direction, bits, port = re.fullmatch(
-                r"  (in|out)put \w+ (?:\[(\d+):0\] )?(\w+),?", line
-            ).groups()  # type: ignore[union-attr]
+            ((direction, bits, port),) = re.findall(
+                r"^  (in|out)put \w+ (?:\[(\d+):0\] )?(\w+),?$", line
+            )
             found.append(f"| `{port}` | {direction} | {int(bits or 0) + 1} | {meaning} |")
     assert found == re.findall(r"^\| `\w+` \| (?:in|out) .*", page, re.MULTILINE)
 

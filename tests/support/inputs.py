@@ -15,8 +15,8 @@ one another by name, as devices and commands, which no import shows.
 
 Files of cppsim, a project of its own, depend on no folder outside it.
 
-A module with the mark ``any_circuit`` tests a tool with whatever circuit it is given: the folders
-of `ENGINE` do not count.
+A module with the mark ``any_circuit`` tests a tool on any circuit: the folders of `ENGINE` do not
+count.
 
 Versions of Python, of all installed distributions and of the C++ compiler are part of each digest.
 """

@@ -29,7 +29,7 @@ from ..search.blocks import Numbers
 class Blocks(Chunked[da.Array]):
     """The operators on the blocks of Dask's arrays, each on the device of its process."""
 
-    def _operand(self, name: str, x: Any) -> da.Array:  # noqa: ANN401, whatever NumPy takes
+    def _operand(self, name: str, x: Any) -> da.Array:
         expect_on_host(name, x, "Dask's or NumPy's")
         if not isinstance(x, da.Array):
             return da.asarray(as_array(name, x))
@@ -38,7 +38,7 @@ class Blocks(Chunked[da.Array]):
 
     def _element_wise(
         self, op: Op, operands: Sequence[da.Array], dtype: np.dtype[Any], out: Output | None
-    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+    ) -> Any:
         if out is not None:
             raise NotOfferedError("out: not offered for Dask's arrays; the result is a new one")
         _broadcast_shape(operands)
@@ -57,7 +57,7 @@ class Blocks(Chunked[da.Array]):
         operands: Sequence[da.Array],
         dtype: np.dtype[Any],
         keywords: dict[str, Any],
-    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+    ) -> Any:
         axes = keywords["axis"]
         whole = [x.rechunk(dict.fromkeys(axes, -1)) for x in operands]
         compute = partial(_on_device, name, keywords | {"keepdims": True})
@@ -68,9 +68,9 @@ class Blocks(Chunked[da.Array]):
 
     def where(
         self,
-        condition: Any,  # noqa: ANN401, whatever NumPy takes
-        a: Any,  # noqa: ANN401
-        b: Any,  # noqa: ANN401
+        condition: Any,
+        a: Any,
+        b: Any,
     ) -> da.Array:
         """Choose the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
 
@@ -85,27 +85,27 @@ class Blocks(Chunked[da.Array]):
 
     def cardinality(
         self,
-        a: Any,  # noqa: ANN401
+        a: Any,
         axis: Axes = -1,
         *,
         dtype: DTypeLike | None = None,
         keepdims: bool = False,
-        where: Any = True,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        where: Any = True,
+    ) -> Any:
         """See ``Device.cardinality``. Elements where ``where`` is 0 count as 0."""
         some = self._only("a", a, where)
         return super().cardinality(some, axis, dtype=dtype, keepdims=keepdims)
 
     def hamming(
         self,
-        a: Any,  # noqa: ANN401
-        b: Any,  # noqa: ANN401
+        a: Any,
+        b: Any,
         axis: Axes = -1,
         *,
         dtype: DTypeLike | None = None,
         keepdims: bool = False,
-        where: Any = True,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        where: Any = True,
+    ) -> Any:
         """See ``Device.hamming``. Elements where ``where`` is 0 do not differ."""
         if where is not True:
             differences = self._only("a ^ b", self.bit_xor(a, b), where)
@@ -114,20 +114,20 @@ class Blocks(Chunked[da.Array]):
 
     def jaccard(
         self,
-        a: Any,  # noqa: ANN401
-        b: Any,  # noqa: ANN401
+        a: Any,
+        b: Any,
         axis: Axes = -1,
         *,
         keepdims: bool = False,
-        where: Any = True,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
+        where: Any = True,
+    ) -> Any:
         """See ``Device.jaccard``. Elements where ``where`` is 0 count as 0."""
         if where is not True:
             a, b = self._rows(self._pair(Op.AND, a, b, "safe")[0])[0]
             a, b = self._only("a", a, where), self._only("b", b, where)
         return super().jaccard(a, b, axis, keepdims=keepdims)
 
-    def _only(self, name: str, x: Any, where: Any) -> da.Array:  # noqa: ANN401
+    def _only(self, name: str, x: Any, where: Any) -> da.Array:
         """Return ``x`` with all bits 0 where ``where`` is 0; True leaves none out.
 
         Raises ``ShapeError`` unless ``where`` broadcasts to the shape of ``x``.
@@ -151,7 +151,7 @@ class Blocks(Chunked[da.Array]):
     def search(
         self,
         queries: ArrayLike,
-        database: Any,  # noqa: ANN401, whatever NumPy takes
+        database: Any,
         k: int | None = None,
         *,
         radius: float | None = None,

@@ -55,8 +55,9 @@ def _resolve(url: str, host: str, port: int) -> str:
     try:
         found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise NoAddressError(
-            f"device {url!r}: {host!r} has no IPv4 address: {error}; expected {FORM}"
+            f"device {url!r}: {host!r} has no IPv4 address: {reason}; expected {FORM}"
         ) from error
     return str(found[0][4][0])
 

@@ -89,8 +89,8 @@ def _inline(model: ModelProto) -> ModelProto:
     """Return ``model`` with the nodes of its functions in place of each call.
 
     onnx.inliner drops the defaults of a function's attributes, so that each call has to give all of
-    them. Functions that no other one calls are inlined first, because the attributes of a call in
-    a function are known where that is called.
+    them. Functions that no other one calls are inlined first, because the call of
+    a function has the attributes of the calls in it.
     """
     defaults = {_function(each): list(each.attribute_proto) for each in model.functions}
     while model.functions:

@@ -56,7 +56,7 @@ class _Search:
         self._reads = reads
         self._ours = ours
         self._beyond = [0] * len(reads)
-        """For each node a mask of the nodes before it, with one that is not ours between."""
+        """Masks of the nodes before each node, with one that is not ours between."""
         before = [0] * len(reads)
         for node, sources in enumerate(reads):
             for source in sources:

@@ -57,9 +57,9 @@ class Wishbone(wiring.Signature):
 class WishboneManager(wiring.Component):
     """An adapter from a native read port and a native write port to one Wishbone bus.
 
-    Reads and writes share the bus in turn: a direction has it until it has no beat to transfer, or
-    for `BURSTS_PER_TURN` bursts if the other one waits. The direction changes only when no
-    answer is due, as many subordinates expect. CYC is 1 while an answer is due, errors included.
+    Reads and writes take turns on the bus. A turn ends when its direction has no beat to transfer,
+    or after `BURSTS_PER_TURN` bursts if the other direction waits. The direction changes only when
+    no answer is due, as many subordinates expect. CYC is 1 while an answer is due, errors included.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class ExportError(BitlaneError):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a module is written."""
+    """Options of the text of a module."""
 
     sources: bool = False
     """Whether attributes `src` name the lines of `bitlane_rtl`."""

@@ -223,8 +223,12 @@ def _running(slots: int | None) -> list[str]:
     return [
         "## Running commands",
         "",
-        "Commands are counted from 0 since reset or CLEAR.",
-        "",
+        *_paragraphs(
+            f"Read IDENTITY, which is `{abi.IDENTITY:#010x}`, and VERSION, which is"
+            f" {abi.ABI_VERSION}: another core has other registers. Then read GEOMETRY. Commands"
+            " are counted from 0 since reset or CLEAR: the next one, i, has the number in DOORBELL,"
+            " which is 0 after CLEAR."
+        ),
         *(line for line in _paragraphs(steps) if line),
         "",
     ]

@@ -13,7 +13,7 @@ _INPUT = re.compile(r"^  input wire (?:\[(\d+):0\] )?(\w+),?$", re.MULTILINE)
 
 
 class _Reads(NamedTuple):
-    """How the testbench reads a register on one bus."""
+    """The parts of the testbench that read a register on one bus."""
 
     driven: tuple[str, ...]
     """Inputs that the testbench drives; the others are 0."""

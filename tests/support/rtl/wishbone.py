@@ -7,7 +7,7 @@ from support.rtl.memory import Memory
 from support.rtl.streams import NO_STALLS, Driven, Stalls
 
 _RUBBISH = 0xDEADBEEF
-"""Data while there is no answer, or an error."""
+"""Data in cycles without an answer, and of an answer with an error."""
 
 
 class WishboneMemory:
