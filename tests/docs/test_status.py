@@ -8,7 +8,7 @@ import pytest
 from bitlane_boards import boards
 from support.docs import status
 from support.docs.pages import ROOT
-from support.docs.status import FACES, PAGE, claim, collect, extent, page, proofs, recorded
+from support.docs.status import INTERFACES, PAGE, claim, collect, extent, page, proofs, recorded
 
 REPORT = """{"board": "hx8k", "seed": 1, "clock_mhz": 72.0, "achieved_mhz": 90.0,
 "cells": {"ICESTORM_LC": [5000, 7680]}, "blocks": {}, "line_clocks_mhz": {}, "versions": {}}"""
@@ -42,7 +42,7 @@ def test_a_build_is_collected_with_its_margin(
     assert "| `hx8k` | iCE40 | 72 MHz | 25% |" in page(recorded())
 
 
-@pytest.mark.parametrize("test", FACES.values())
+@pytest.mark.parametrize("test", INTERFACES.values())
 def test_each_face_has_a_test_that_says_what_it_shows(test: str) -> None:
     assert "def test_" in (ROOT / test).read_text(encoding="utf-8")
     assert len(claim(ROOT / test)) > 40

@@ -43,7 +43,7 @@ NETLISTS = {
 }
 """The netlists that `tests/verify/netlists` compares with the RTL, cycle by cycle."""
 
-FACES = {
+INTERFACES = {
     "operators, all layouts": "tests/system/test_arrays_on_simulator.py",
     "arrays on a device": "tests/system/test_expressions_on_simulator.py",
     "comparisons": "tests/system/test_truth_on_simulator.py",
@@ -59,6 +59,7 @@ FACES = {
     "serial link": "tests/host/links/test_serial_driver.py",
     "network link": "tests/host/links/test_udp_link.py",
     "exported Verilog": "tests/cocotb/test_cores.py",
+    "exported Wishbone core": "tests/cocotb/test_wishbone_core.py",
     "exported stream core": "tests/cocotb/test_stream_core.py",
     "C driver": "tests/sim/test_c_driver.py",
     "system on chip": "tests/system/test_soc_example.py",
@@ -67,7 +68,7 @@ FACES = {
     "bus errors": "tests/system/test_faults_on_simulator.py",
     "wrong records": "tests/system/test_resealed_records.py",
 }
-"""Faces of bitlane, and the test that says most about each."""
+"""Interfaces of bitlane, and the test that says most about each."""
 
 _HEAD = f"""# Status
 
@@ -108,8 +109,8 @@ integers](../tests/host/test_reference.py), and the simulated circuit with the m
 `bitlane validate` on each board. *Example*: model files that `make demo` runs.
 """
 
-_FACES = """
-## Faces
+_INTERFACES = """
+## Interfaces
 
 Each by the test that shows most of it, in simulation or on the loopback interface:
 """
@@ -128,9 +129,12 @@ def page(builds: Mapping[str, Build]) -> str:
     columns = ("Board", "Chip", "Clock", "Margin", "Netlist", "Pins", "Hardware")
     text = [_HEAD, *_table(columns, (_board(each, builds.get(each.name)) for each in known))]
     text += [*_origin(builds), _TESTED]
-    faces = ("`device.`", "DirectML", "ONNX", "Example")
-    text += _table(faces, (_operator(op) for op in sorted(BIT_OPS - COUNT_OPS | {Op.COUNT})))
-    text += [_FACES, *_table(("Face", "Test"), (_face(*each) for each in FACES.items()))]
+    names = ("`device.`", "DirectML", "ONNX", "Example")
+    text += _table(names, (_operator(op) for op in sorted(BIT_OPS - COUNT_OPS | {Op.COUNT})))
+    text += [
+        _INTERFACES,
+        *_table(("Interface", "Test"), (_interface(*each) for each in INTERFACES.items())),
+    ]
     text += [_PROOFS, *_table(("Claim", "Holds"), map(_proof, proofs()))]
     return "\n".join(text) + "\n"
 
@@ -179,8 +183,8 @@ def _operator(op: Op) -> list[str]:
     return [f"`{method_name(op)}`", f"`{name}`" if examples else "-", also, shown]
 
 
-def _face(face: str, test: str) -> list[str]:
-    return [face, f"[{claim(ROOT / test)}](../{test})"]
+def _interface(name: str, test: str) -> list[str]:
+    return [name, f"[{claim(ROOT / test)}](../{test})"]
 
 
 def claim(test: Path) -> str:
