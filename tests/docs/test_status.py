@@ -43,7 +43,7 @@ def test_a_build_is_collected_with_its_margin(
 
 
 @pytest.mark.parametrize("test", INTERFACES.values())
-def test_each_face_has_a_test_that_says_what_it_shows(test: str) -> None:
+def test_each_interface_has_a_test_that_says_what_it_shows(test: str) -> None:
     assert "def test_" in (ROOT / test).read_text(encoding="utf-8")
     assert len(claim(ROOT / test)) > 40
 
