@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.configurations import copy, full, small
+from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
@@ -20,7 +20,7 @@ from .chips import CHIPS
 from .copier import Copier
 from .peers import DMA, STREAM
 
-__all__ = ["DESIGNS", "ON_REQUEST", "Design"]
+__all__ = ["CONFIGURED", "DESIGNS", "ON_REQUEST", "Design"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,10 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
             " counters, two AXI4 managers, AXI4-Lite"
         ),
         lambda width, block_ram: Core(full(width, block_ram=block_ram)),
+    ),
+    "one-port-{}": (
+        "the same with one read manager, which A and B share",
+        lambda width, block_ram: Core(one_port(width, block_ram=block_ram)),
     ),
     "stream-logic-{}": (
         "the bit unit between AXI4-Stream buses: packets, skid buffers, flags; logic alone",
@@ -171,7 +175,23 @@ DESIGNS = (
     _design("copy-{}-core", 32, "gowin"),
 )
 
+CONFIGURED = {
+    "copy": "copy-32-core",
+    "small": "small-32",
+    "full": "full-64",
+    "one-port": "one-port-64",
+}
+"""The designs of the named configurations, which every family has."""
+
 ON_REQUEST = (
+    _design("small-{}", 32, "ecp5"),
+    _design("one-port-{}", 64, "ecp5"),
+    _design("copy-{}-core", 32, "ice40"),
+    _design("full-{}", 64, "ice40"),
+    _design("one-port-{}", 64, "ice40"),
+    _design("small-{}", 32, "gowin"),
+    _design("full-{}", 64, "gowin"),
+    _design("one-port-{}", 64, "gowin"),
     _design("copy-{}", 128, "ecp5"),
     _design("full-{}", 32, "ecp5"),
     _design("full-{}", 128, "ecp5"),

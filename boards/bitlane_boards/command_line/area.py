@@ -1,7 +1,7 @@
 """`bitlane area`: LUTs and clock of named circuits, placed and routed out of context.
 
 Progress is printed on standard error, the table on standard output. The parser imports only the
-names of the chips; the measurement is imported when it begins.
+names of the chips and of the configurations; the measurement is imported when it begins.
 """
 
 import argparse
@@ -10,6 +10,7 @@ from pathlib import Path
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
+from bitlane_rtl.configurations import NAMED
 from bitlane_sim.figures import record, write_json
 
 from ..area.chips import CHIPS
@@ -50,6 +51,12 @@ def add_area(subparsers: Subparsers) -> None:
         help="only this one, e.g. copy-32; may be given more than once",
     )
     parser.add_argument(
+        "--configuration",
+        action="append",
+        choices=list(NAMED),
+        help="the core that bitlane export writes of it; may be given more than once",
+    )
+    parser.add_argument(
         "--blocks",
         action="store_true",
         help="also count the cells of each submodule, its own submodules included",
@@ -62,13 +69,15 @@ def add_area(subparsers: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..area import table
+    from ..area.designs import CONFIGURED
     from ..area.measure import measure_area, versions
 
     families = list(dict.fromkeys(arguments.family or CHIPS))
     if not 1 <= arguments.seeds <= _SEEDS:
         raise BitlaneError(f"--seeds: {arguments.seeds} is outside 1 to {_SEEDS}")
     try:
-        designs = table.choose(families, arguments.design or ())
+        cores = [CONFIGURED[name] for name in arguments.configuration or ()]
+        designs = table.choose(families, [*(arguments.design or ()), *cores])
     except ValueError as error:
         raise BitlaneError(f"--design: {error}") from error
     if arguments.json:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -16,12 +17,14 @@ from bitlane.command_line.cli import main
 from bitlane.errors import BitlaneError
 from bitlane_boards.area import table
 from bitlane_boards.area.chips import CHIPS
-from bitlane_boards.area.designs import DESIGNS, ON_REQUEST, Design
+from bitlane_boards.area.designs import CONFIGURED, DESIGNS, ON_REQUEST, Design
 from bitlane_boards.area.measure import AreaRow, measure_area
 from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
 from bitlane_boards.flow.tools import silent
+from bitlane_rtl.configurations import NAMED
+from bitlane_rtl.core import Core
 from bitlane_rtl.streams.register_slices import SkidBuffer
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
@@ -231,6 +234,15 @@ def test_designs_are_chosen_by_family_and_name() -> None:
     assert large in ON_REQUEST
     with pytest.raises(ValueError, match="'copy' is not a design; there are copy-32, "):
         table.choose(["ecp5"], ["copy"])
+
+
+@pytest.mark.parametrize("family", list(CHIPS))
+@pytest.mark.parametrize("name", list(NAMED))
+def test_a_named_configuration_is_the_core_that_export_writes(name: str, family: str) -> None:
+    (design,) = table.choose([family], [CONFIGURED[name]])
+    block_ram = CHIPS[family].block_ram
+    built, exported = design.build(), Core(NAMED[name](block_ram=block_ram))
+    assert rtlil.convert(built, name="top") == rtlil.convert(exported, name="top")
 
 
 def test_every_design_can_be_built() -> None:
