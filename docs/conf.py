@@ -46,6 +46,7 @@ html_css_files = ["site.css"]
 ELSEWHERE = {
     "examples/README.md": "model_files.md",
     "examples/soc/README.md": "system_on_chip.md",
+    "examples/uio/README.md": "linux.md",
     "cppsim/README.md": "cppsim.md",
     "cppsim/docs/from_amaranth.md": "cppsim_from_amaranth.md",
     "cppsim/docs/index.md": "cppsim_pages.md",

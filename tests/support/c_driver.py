@@ -114,7 +114,11 @@ class CDriver:
 
     def call(self, name: str, *arguments: object) -> int:
         """Call the function ``name`` with the core and ``arguments``; return its result."""
-        result: int = getattr(self._library, name)(ctypes.byref(self.core), *arguments)
+        return self.call_alone(name, ctypes.byref(self.core), *arguments)
+
+    def call_alone(self, name: str, *arguments: object) -> int:
+        """Call the function ``name`` with ``arguments`` alone; return its result."""
+        result: int = getattr(self._library, name)(*arguments)
         if self._raised:
             raise self._raised[0]
         return result

@@ -62,6 +62,7 @@ INTERFACES = {
     "exported Wishbone core": "tests/cocotb/test_wishbone_core.py",
     "exported stream core": "tests/cocotb/test_stream_core.py",
     "C driver": "tests/sim/test_c_driver.py",
+    "C program under Linux": "tests/system/test_uio_example.py",
     "system on chip": "tests/system/test_soc_example.py",
     "LiteX": "tests/boards/litex/test_litex_simulated.py",
     "only the circuit computes": "tests/system/test_no_host_computation.py",
