@@ -256,12 +256,12 @@ def exchange(
         bits = to_bits(layout, fields) if first else generator.getrandbits(layout.size)
         payloads.append(bits << beat.size | to_bits(beat, payload))
         first = payload["last"]
-    unit = SimpleNamespace(
+    stream = SimpleNamespace(
         payload=Cat(unit.a.payload.as_value(), unit.control.as_value()),
         valid=unit.a.valid,
         ready=unit.a.ready,
     )
-    sources = {"a": Source(unit, payloads, stalls, "a")}
+    sources = {"a": Source(stream, payloads, stalls, "a")}
     if traffic.config.has_b:
         sources["b"] = Source(unit.b, traffic.b, stalls_of_b or stalls, "b")
     sink = Sink(unit.y, len(traffic.expected), stalls)
