@@ -279,6 +279,8 @@ def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path:
         (["--folder", "no/x"], "--folder: "),
         (["--folder", "new", "--prefix", "wire"], "--prefix: a module cannot be called 'wire'"),
         (["--folder", "new", "--prefix", "bitlane"], "--prefix: bitlane is what the driver's"),
+        (["--folder", "new", "--prefix", "regfile"], "--prefix: regfile is a word of SystemRDL"),
+        (["--folder", "new", "--prefix", "Lane"], "--prefix: Lane is a word of SystemRDL"),
         (["--folder", "new", "--data-width", "48"], "--data-width: 48 is not supported"),
         (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
     ],

@@ -89,13 +89,18 @@ def _inline(model: ModelProto) -> ModelProto:
     """Return ``model`` with the nodes of its functions in place of each call.
 
     onnx.inliner drops the defaults of a function's attributes, so that each call has to give all of
-    them. Functions that no other one calls are inlined first, because the call of
-    a function has the attributes of the calls in it.
+    them. Functions that no other one calls are inlined first, because the call of a function has
+    the attributes of the calls in it. The inliner knows functions by their names, so that all
+    overloads of one are inlined together.
     """
     defaults = {_function(each): list(each.attribute_proto) for each in model.functions}
     while model.functions:
         called = {_call(node) for each in model.functions for node in _all_nodes(each)}
-        outer = [each for each in map(_function, model.functions) if each not in called]
+        inner = {each[:2] for each in called.intersection(defaults)}
+        outer = [each for each in map(_function, model.functions) if each[:2] not in inner]
+        if not outer:
+            some = ", ".join(sorted(quoted(f"{domain}.{name}") for domain, name in inner))
+            raise OnnxError(f"functions {some}: overloads call each other; expected other names")
         known = ModelProto()
         known.CopyFrom(model)
         for node in _all_nodes(known.graph):

@@ -12,6 +12,7 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 
 from .folder import DRIVER_NAMES
+from .system_rdl import RESERVED
 
 _NAME = "core"
 """The default name of a core in a folder."""
@@ -147,6 +148,8 @@ def _in_folder(folder: Path, name: str) -> Destination:
         raise ExportError(f"--folder: {folder} is a file; expected a folder, or a name for one")
     if name.lower() in DRIVER_NAMES:
         raise ExportError(f"--prefix: {name} is what the driver's files are called; choose another")
+    if name in RESERVED:
+        raise ExportError(f"--prefix: {name} is a word of SystemRDL; expected another name")
     return Destination(name, folder / f"{name}.v", folder)
 
 

@@ -10,6 +10,19 @@ from bitlane_rtl.configuration import Configuration
 
 _CODES = (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port)
 
+RESERVED = frozenset(
+    # SystemRDL 2.0, annex A, in the order of its table of keywords.
+    """
+    abstract accesstype addressingtype addrmap alias all bit boolean bothedge compact component
+    componentwidth constraint default encode enum external false field fullalign hw inside internal
+    level longint mem na negedge nonsticky number onreadtype onwritetype posedge property r rclr ref
+    reg regalign regfile rset ruser rw rw1 signal string struct sw this true type unsigned w w1 wclr
+    woclr woset wot wr wset wuser wzc wzs wzt
+    alternate byte int precedencetype real shortint shortreal signed with within
+    """.split()  # noqa: SIM905
+) | {codes.__name__ for codes in _CODES}
+"""Names that an address map cannot have: keywords, and those of the file's enumerations."""
+
 _ACCESS = {
     abi.Access.READ: "sw = r; hw = w;",
     abi.Access.READ_WRITE: "sw = rw; hw = r;",

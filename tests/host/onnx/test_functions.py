@@ -55,3 +55,27 @@ def test_functions_that_cannot_be_inlined_are_named(device: Device) -> None:
     newer = PICK.replace("18", "19")
     with pytest.raises(OnnxError, match=r"^functions 'own\.Pick': onnx\.inliner: .*opset"):
         prepare(parsed("y = own.Pick(a, k)", newer), device)
+
+
+OVERLOAD = """<domain: "own", overload: "b", opset_import: ["": 18]>
+F <at: int = 1> (a, which) => (y) { y = Gather <axis: int = @at> (a, which) }"""
+
+
+@pytest.mark.parametrize("call", ["y = own.Z(a, k)", "x = own.F:c(a) y = own.Z(x, k)"])
+def test_an_overload_that_a_function_calls_has_its_defaults(call: str, device: Device) -> None:
+    others = (
+        """<domain: "own", overload: "c", opset_import: ["": 18]>
+        F (a) => (y) { y = Identity(a) }""",
+        """<domain: "own", opset_import: ["": 18, "own": 1]>
+        Z (a, which) => (y) { y = own.F:b(a, which) }""",
+    )
+    model = parsed(call, OVERLOAD, *others)
+    assert same(prepare(model, device).run([A, np.array(True)])[0], A[:, [1, 0]])
+
+
+def test_overloads_that_call_each_other_are_refused(device: Device) -> None:
+    """The inliner would inline the inner one before its call has the defaults."""
+    caller = """<domain: "own", overload: "a", opset_import: ["": 18, "own": 1]>
+    F (a, which) => (y) { y = own.F:b(a, which) }"""
+    with pytest.raises(OnnxError, match=r"^functions 'own\.F': overloads call each other; exp"):
+        prepare(parsed("y = own.F:a(a, k)", OVERLOAD, caller), device)
