@@ -49,7 +49,7 @@ def test_an_answer_begins_after_its_latency(bench: SerialBench) -> None:
         delimiter = LAG + len(levels) - 10 * DIVIDER
         writing = 2 if content[1] == Request.WRITE else 0  # a word, and a cycle behind it
         arrives = delimiter + 9 * DIVIDER + (DIVIDER + 1) // 2
-        assert begins[0] == arrives + 19 + writing
+        assert begins[0] == arrives + 20 + writing
         assert np.diff(begins).tolist() == [10 * DIVIDER] * (len(line) - 1)
 
 
