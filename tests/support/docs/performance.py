@@ -36,8 +36,7 @@ _HEAD = """<!-- Written by `make performance` from docs/performance/*.json, whic
 measures. Do not edit. -->
 
 Nothing here was run on hardware: cycles are those of the simulated circuit, areas and clocks those
-of the place-and-route tools. Each section says when and with which version of bitlane it was
-measured, and is marked where that is not the version of this page."""
+of the place-and-route tools. Sections of an older version of bitlane are marked."""
 
 _SUMMARY = (
     "64 KiB XOR, with start-up",
@@ -47,41 +46,34 @@ _SUMMARY = (
     "256 pairs of rows of 256 B, row sums",
     "256 KiB XOR on SDRAM, all three streams, with refresh",
 )
-"""The rows of the first table, which README shows, too."""
+"""The rows of the table in README."""
 
 _CYCLES = """Simulated on a memory that takes every request and beat at once and answers in the next
 cycle (or as said), with bursts of 16 beats. *bound*: what the buses allow. Behind a slash: the best
-result recorded for another open core on such a memory, of a copy, because none of them computes.
-**Bold** figures miss their goal; `bitlane bench` prints the goals."""
+result recorded for another open core, of a copy, because none of them computes. **Bold** figures
+miss their goal; `bitlane bench` prints the goals."""
 
 _AREA = """Synthesised by Yosys, placed and routed by nextpnr, out of context: all inputs come from
-one shift register and all outputs go to flip-flops, so that no pin bounds the clock; these cells do
-not count. MHz is the median of the seeds; GB/s is width x MHz / 8, one port with a beat in every
-cycle. The peers' figures were taken by the same method with the same tools; their features differ.
-axi_cdma copies bytes behind a descriptor port, without registers, and computes nothing; so `copy-N`
-is the data path behind such a port, with all fault handling. `bitlane area --design
-copy-32-core` tells what command ring, checks and registers add."""
+one shift register and all outputs go to flip-flops, which do not count. MHz is the median of the
+seeds; GB/s is width x MHz / 8. The peers' figures were taken by the same method; their features
+differ. axi_cdma has no registers, and computes nothing; `bitlane area --design copy-32-core` shows
+what command ring, checks and registers add to `copy-32`."""
 
 
-_VERILATOR = """The full 64-bit system (engine, memory, monitor) from one netlist: compiled by the
-fast evaluator, and by Verilator from the Verilog that `bitlane export` would write, behind the same
-driver, in one run. Both XOR the same random bytes and have to write the same bytes in the same
-cycles, else there are no figures. Cycles a second are those of processor time, the best of ten
-rounds. Seconds belong to the machine; ratios travel."""
+_VERILATOR = """The full 64-bit system (engine, memory, monitor) from one netlist, behind the same
+driver. Both XOR the same random bytes and have to write the same bytes in the same cycles. Cycles a
+second of processor time, the best of ten rounds. Ratios hold on other computers, seconds do not."""
 
 _SIMULATORS = """The full 64-bit system in both evaluators, which agree on every byte and cycle, and
-a large XOR through the driver. Seconds belong to the machine; ratios travel."""
+a large XOR through the driver."""
 
-_BATCH = """Many of the full 64-bit system with their memories, each XORs 16 KiB of its own, driven
-over its registers; every byte of every instance is compared with NumPy's, else there are no
-figures. *same*: one timing for all; *diverging*: half of all handshakes stalled, with a seed for
-each. Million cycles a second of wall time, of all instances together. Single simulators XOR
-128 KiB, one after the other. Seconds belong to the machine; ratios travel."""
+_BATCH = """Many of the full 64-bit system with their memories, each XORs 16 KiB of its own; every
+byte is compared with NumPy's. *same*: one timing for all; *diverging*: half of all handshakes
+stalled, with a seed for each. Million cycles a second of wall time, of all instances together."""
 
-_HOST = """What a call costs beside the device: host time outside the simulator, the fastest of 300
-calls. The goal is 40 microseconds for `bit_xor` of two arrays of 64 bytes; a *yardstick* is a
-fixed piece of Python work, so that other machines compare. For arrays of 64 MiB nothing may be
-copied but up and down: the only new memory is the result's 64 MiB."""
+_HOST = """Time of a call outside the simulator, the fastest of 300 calls. The goal is 40
+microseconds for `bit_xor` of two arrays of 64 bytes. A *yardstick* is a fixed piece of Python work,
+for comparison with other computers."""
 
 
 def page(records: Sequence[Record], picture: str | None) -> str:
@@ -89,9 +81,7 @@ def page(records: Sequence[Record], picture: str | None) -> str:
 
     Of several records of one kind the rows are joined, in their order.
     """
-    text = ["# Performance", ""]
-    text += summary(records)
-    text += [_HEAD, ""]
+    text = ["# Performance", "", _HEAD, ""]
     text += _section(records, "cycles", "Clock cycles", _CYCLES, _cycles)
     if picture and of_kind(records, "cycles"):
         text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
@@ -148,7 +138,7 @@ def _met(met: bool | None) -> str:
 
 
 def summary(records: Sequence[Record]) -> list[str]:
-    """Return the first table: the rows of `_SUMMARY`, at 64 bits."""
+    """Return the table in README: the rows of `_SUMMARY`, at 64 bits."""
     cycles = [row for record in of_kind(records, "cycles") for row in record["rows"]]
     rows = {row["work"]: row for row in cycles if row["width"] == 64}
     shown = [rows[work] for work in _SUMMARY if work in rows]
