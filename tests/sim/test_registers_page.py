@@ -27,6 +27,15 @@ def test_every_register_field_and_code_is_there() -> None:
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
+def test_a_row_of_several_words_names_them_in_order() -> None:
+    names = [f"`{name}`" for name in abi.RECORD]
+    found = re.findall(r"^\| (\d+) to (\d+) \| (.+?) \|", render(), re.MULTILINE)
+    assert [cell for *_, cell in found] == [
+        ", ".join(names[int(first) : int(last) + 1]) for first, last, _ in found
+    ]
+    assert len(found) == abi.MAX_LOOPS - 2
+
+
 def test_every_code_rule_and_reset_value_is_told() -> None:
     text = " ".join(render().replace("^", "**").split())
     codes = [code for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port) for code in codes]

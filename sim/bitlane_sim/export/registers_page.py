@@ -167,7 +167,11 @@ def _window() -> list[str]:
 
 def _record() -> list[str]:
     """The command record, and the example."""
-    words = [(field.word, f"`{field.name}`", field.summary) for field in abi.RECORD.values()]
+    words = [
+        (field.word, f"`{field.name}`", field.summary)
+        for field in abi.RECORD.values()
+        if field.loop < 2
+    ]
     example = [
         (number, f"`{name}`", f"`{value:#010x}`", why) for number, name, value, why in rows()
     ]
@@ -175,12 +179,10 @@ def _record() -> list[str]:
         "## Command record",
         "",
         *_paragraphs(
-            f"{abi.RECORD_WORDS} words, of which a command uses the leading 6 (one operand),"
-            " 8 (two operands) or 12 + 4 (loops - 1): the last if there is more than one"
-            " loop or any stream is STRIDED (see Words in use). The circuit reads no others. The"
-            f" bytes of the words in use XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
+            f"{abi.RECORD_WORDS} words, of which a command uses the leading ones: see Words in use."
+            f" The bytes of these XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
         ),
-        *_table(("Word", "Field", "Meaning"), words),
+        *_table(("Word", "Field", "Meaning"), [*words, *_outer_loops()]),
         *_paragraphs(
             "With byte steps `step_k` of loop `k`, where loop 0 is the run and takes part only if"
             " the stream is STRIDED:"
@@ -190,16 +192,28 @@ def _record() -> list[str]:
         "```",
         "",
         *_paragraphs(
-            "Strides and jumps are signed, modulo 2^32. In the example below both go up. Of rows 16"
-            " bytes apart, with 4 STRIDED elements each that are -2 bytes apart, JUMP_1 is 22: from"
-            " a row's last and lowest element, 6 bytes below its first, to the next row's first."
-            " If the rows are -16 bytes apart, it is -10."
+            "Strides and jumps are signed, modulo 2^32. Rows -16 bytes apart, of 4 STRIDED elements"
+            " -2 bytes apart, have JUMP_1 = -16 + 2 * 3 = -10."
         ),
         *_bits("CONTROL", abi.RECORD["CONTROL"].bits),
         "### Example",
         "",
         *_paragraphs(STORY),
         *_table(("Word", "Field", "Value", "Why"), example),
+    ]
+
+
+def _outer_loops() -> list[tuple[str, str, str]]:
+    """Return a row for each loop outside loop 1, which has the same four words."""
+    loops = range(2, abi.MAX_LOOPS)
+    fields = [[x for x in abi.RECORD.values() if x.loop == loop] for loop in loops]
+    return [
+        (
+            f"{words[0].word} to {words[-1].word}",
+            ", ".join(f"`{field.name}`" for field in words),
+            f"the same for loop {loop}",
+        )
+        for loop, words in zip(loops, fields, strict=True)
     ]
 
 
