@@ -34,24 +34,16 @@ RULES = (
     Rule(
         "Elements and runs",
         """
-        An element of A and B has 1 << LANE bytes, and an element of Y 1 << OUT_LANE. This also
-        holds for logic, although its result does not depend on the lane. RUN counts elements. Bytes
-        are in little-endian order, and addresses need no alignment except where MISALIGNED says so.
-
-        A run is the innermost loop. A DENSE run reads or writes consecutive bytes. A STRIDED run
-        reads or writes an element at a time, `*_STRIDE` bytes apart. A REPEAT run reads one element
-        once and uses it for the whole run. The loops around the run move its start.
-
-        With Y_MODE SUM a run has RUN elements of A and B, and one of Y: the sum of their counts.
+        An element of A and B has 1 << LANE bytes, and an element of Y 1 << OUT_LANE, also of logic,
+        although its result does not depend on the lane. RUN counts elements. Bytes are in
+        little-endian order, and addresses need no alignment except where MISALIGNED says so.
         """,
     ),
     Rule(
         "TEST and NEGATE",
         """
-        A count is 0 exactly if the result of the logic is. With TEST, an element of Y is 1 where
-        the count is not 0, and 0 where it is; with TEST and NEGATE, it is 1 where the count is 0,
-        and 0 where it is not. So COUNT_XOR gives 1 for elements of A and B that differ with TEST,
-        and for elements that are equal with TEST and NEGATE.
+        COUNT_XOR with TEST gives 1 for elements of A and B that differ, and 0 for equal ones; with
+        TEST and NEGATE it gives 1 for equal ones.
 
         With Y_MODE SUM an element of Y is the number of elements of A and B, of LANE each, whose
         test is 1.
@@ -120,26 +112,17 @@ RULES = (
     Rule(
         "Submitting commands",
         """
-        Commands are counted from 0 since reset or CLEAR; command i uses slot i modulo the slots.
-        Write the words in use, in any order, then a number above i to DOORBELL; one such write may
-        submit several commands. DOORBELL may exceed RETIRED by at most the slots, and must not
-        decrease.
-
-        Any other DOORBELL stops the engine with BAD_DOORBELL and PORT NONE. None of the commands
-        that it would submit causes any bus traffic, and their records are not checked. INDEX is
-        RETIRED. INTERRUPT.PENDING is set and the completion of slot RETIRED modulo the slots is
-        written with BAD_DOORBELL, also if no command is pending. Commands that were submitted
-        before and have not retired are stopped, too, and may have written some of their bytes, all
-        of them right. DOORBELL reads as last written, even if that was after the fault.
+        The words in use may be written in any order, and one write to DOORBELL may submit several
+        commands. A DOORBELL that exceeds RETIRED by more than the slots, or is behind the one
+        before it, stops the engine with BAD_DOORBELL and PORT NONE. None of the commands that it
+        would submit causes any bus traffic, and their records are not checked. INDEX is RETIRED.
+        INTERRUPT.PENDING is set and the completion of slot RETIRED modulo the slots is written with
+        BAD_DOORBELL, also if no command is pending. Commands that were submitted before stop as
+        they do with TIMEOUT. DOORBELL reads as last written, even if that was after the fault.
 
         The words of a slot must not change from the doorbell until its command has retired. Before
-        the doorbell they may be written at any time, also while other commands run: the circuit
-        prefetches words, and fetches them again after each write to the ring.
-
-        Words that a command does not use are not read and may hold anything.
-
-        RETIRED says which commands have ended. A completion says it of one slot, without RETIRED:
-        CODE is OK, or the reason why its command failed, and INDEX is the command's.
+        the doorbell they may be written at any time, also while other commands run. Words that a
+        command does not use may hold anything.
 
         The seal detects any single wrong bit outside CONTROL. Of random changes, it does not detect
         1 in 256.
@@ -176,9 +159,6 @@ RULES = (
         A command that is refused, codes BAD_SEAL to PAST_MEMORY with PORT NONE, has caused no bus
         traffic, and nothing after it was started.
 
-        With BAD_DOORBELL, no command that the refused DOORBELL would submit is executed. Commands
-        that were in flight stop as they do with TIMEOUT.
-
         After any other fault the command has written some of its bytes, all of them right, and
         reads may have been started for it and for later ones. Later commands have written nothing
         after READ_ERROR, but may have written some of their bytes, all of them right, after
@@ -211,9 +191,8 @@ RULES = (
         answers, CLEAR never takes effect, and only a reset helps. Wait until FAULT and DOORBELL
         read 0, and write neither DOORBELL nor the ring before that.
 
-        FAULT, DOORBELL, RETIRED and STATUS.BUSY are 0 then, and the next command is number 0 in
-        slot 0. INTERRUPT, both PENDING and ENABLE, TIMEOUT, the counters, the completions and the
-        words in the ring stay as they were.
+        FAULT, DOORBELL, RETIRED and STATUS.BUSY are 0 then. INTERRUPT, both PENDING and ENABLE,
+        TIMEOUT, the counters, the completions and the words in the ring stay as they were.
         """,
     ),
     Rule(
