@@ -80,6 +80,14 @@ def test_seconds_are_shown() -> None:
     assert "| compiled, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
 
 
+def test_a_call_of_the_host_has_a_row() -> None:
+    figures = {"x, microseconds": 2.5, "x, yardsticks": 0.5, "y, copies": 1.25}
+    text = page([{**_CYCLES, "kind": "host", "rows": figures}], None)
+    assert "| call | microseconds | yardsticks |\n" in text
+    assert "| ---: |\n| x | 2.50 | 0.50 |\n\n| what" in text
+    assert "| y, copies | 1.25 |" in text
+
+
 def test_figures_of_another_version_are_marked() -> None:
     mark = f"**Not measured since: this page is of bitlane {__version__}.**"
     today = {**_CYCLES, "versions": {"bitlane": __version__}}
