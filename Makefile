@@ -83,7 +83,7 @@ prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
 compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
 	@$(PYTEST) $(FULL) tests/compilers
 
-verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, with many faults
+verify: $(CHECK_READY) ## Build boards and run their bitstreams and netlists, with many faults
 	@$(PYTEST) $(DEEP) tests/verify cppsim/tests/verify
 
 mutants: $(CHECK_READY) ## Change PACKAGE (rtl) in COUNT places, one at a time: do its tests notice? (TIER=quick)

@@ -40,10 +40,8 @@ of the place-and-route tools. Sections of an older version of bitlane are marked
 
 _SUMMARY = (
     "64 KiB XOR, with start-up",
-    "64 KiB XOR, half of all handshakes stalled",
     "64 B NOT, doorbell to last response (N = 8)",
     "256 rows of 64 B at odd addresses",
-    "256 pairs of rows of 256 B, row sums",
     "256 KiB XOR on SDRAM, all three streams, with refresh",
 )
 """The rows of the table in README."""
