@@ -5,9 +5,11 @@ The pages are read on forges too, so they keep to Markdown that both show alike.
 
 import os
 import re
+from importlib import import_module
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import iter_modules
 
 from docutils.nodes import Text, literal
 from docutils.parsers.rst.roles import register_generic_role
@@ -67,9 +69,18 @@ SHOWN = {DOCS.parent / there: DOCS / "elsewhere" / here for there, here in ELSEW
 
 _LINK = re.compile(r"\]\(([^)\s:#]+)")
 
+_PACKAGE = re.compile(r"^(\.\. automodule:: )(\S+)\.\*$", flags=re.M)
+"""A line that stands for one of each module directly in a package."""
+
+
+def _modules(line: re.Match[str]) -> str:
+    """Return the lines of the modules of a package, in the order of their names."""
+    found = iter_modules(import_module(line[2]).__path__, f"{line[2]}.")
+    return "\n".join(f"{line[1]}{module.name}" for module in found if not module.ispkg)
+
 
 def _adapt_page(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put the text of a page elsewhere in its place, and let links lead to pages of the site."""
+    """Fill in pages from elsewhere and modules of packages; let links lead to pages of the site."""
     here = written = DOCS / f"{page}.md"
     for there in (there for there, shown in SHOWN.items() if shown == here):
         written, source[0] = there, there.read_text(encoding="utf-8")
@@ -81,7 +92,7 @@ def _adapt_page(app: Sphinx, page: str, source: list[str]) -> None:
             return link[0]  # code
         return f"]({os.path.relpath(SHOWN.get(target, target), here.parent)}"
 
-    source[0] = _LINK.sub(adapted, source[0])
+    source[0] = _PACKAGE.sub(_modules, _LINK.sub(adapted, source[0]))
 
 
 def _adapt_docstring(
