@@ -77,9 +77,10 @@ class RequestReader(wiring.Component):
         head: Any = Signal(RequestHead, reset_less=True)
         with m.If(state.head):
             m.d.sync += Value.cast(head).eq(i.p.data)
+        self._follow_kind(m, state)
         taken, sent = i.valid & i.ready, o.valid & o.ready
         ours, former, at_session = self._follow_header(m, state, taken)
-        executes, busy = self._decide(m, state, head, (ours, former))
+        executes, busy = self._decide(m, state, (ours, former))
         answers = busy | self._sequence.complaint.valid
         self._output(m, state, head, busy)
         is_last = self._count(m, state, sent)
@@ -104,6 +105,22 @@ class RequestReader(wiring.Component):
             },
         )
         return m
+
+    def _follow_kind(self, m: Module, state: Any) -> None:
+        """Decode the kind of a frame ahead of the state ``decide``, which bounds the clock."""
+        word: Any = data.View(RequestHead, self.i.p.data)
+        byte = word.kind.as_value()
+        self._write = write = Signal(reset_less=True)
+        self._hello = hello = Signal(reset_less=True)
+        self._goodbye = goodbye = Signal(reset_less=True)
+        self._unknown = unknown = Signal(reset_less=True)
+        with m.If(state.head):
+            m.d.sync += [
+                write.eq(byte == Request.WRITE),
+                hello.eq(byte == Request.HELLO),
+                goodbye.eq(byte == GOODBYE),
+                unknown.eq(byte > GOODBYE),
+            ]
 
     def _count(self, m: Module, state: Any, sent: Value) -> Value:
         """Return whether the word at the input, behind a frame's first one, is the last one."""
@@ -148,23 +165,21 @@ class RequestReader(wiring.Component):
         return ours, former, index == HEADER_WORDS
 
     def _decide(
-        self, m: Module, state: Any, head: Any, sessions: tuple[Signal, Signal]
+        self, m: Module, state: Any, sessions: tuple[Signal, Signal]
     ) -> tuple[Value, Signal]:
         """Return whether a request shall be executed, in the state ``decide``, and whether it is a
         HELLO to answer with BUSY, behind it.
         """
         m.submodules.timer = timer = self._timer
         sequence, (ours, former) = self._sequence, sessions
+        hello, goodbye = self._hello, self._goodbye
         word = self.i.p.data
-        kind, next_kind = head.kind.as_value(), word[8:16]
-        hello, goodbye = Signal(), Signal()
+        next_kind = word[8:16]
         busy = Signal(reset_less=True)
         # The next word, ADDRESS, is at the input.
         starts, decided = Signal(), Signal()
         in_turn = ~sequence.out_of_turn
         m.d.comb += [
-            hello.eq(kind == Request.HELLO),
-            goodbye.eq(kind == GOODBYE),
             sequence.load.eq(state.head),
             sequence.number.eq(Cat(word[:8], word[16 + SIZE_BITS :])),
             sequence.any.eq(state.head & ((next_kind == Request.HELLO) | (next_kind == GOODBYE))),
@@ -192,13 +207,12 @@ class RequestReader(wiring.Component):
             m.d.sync += interrupt.eq(self.interrupt)
         first: Any = Signal(RequestHead)
         kind: Any = Signal(Kind)
-        byte = head.kind.as_value()
         expected = state.answer & ~busy
         assert BUSY == Answer.EXPECTED | 1
         m.d.comb += [
-            kind.write.eq(byte == Request.WRITE),
-            kind.hello.eq(byte == Request.HELLO),
-            kind.unknown.eq(byte > GOODBYE),
+            kind.write.eq(self._write),
+            kind.hello.eq(self._hello),
+            kind.unknown.eq(self._unknown),
             kind.repeated.eq(self._sequence.repeated),
             Cat(first.number_low, first.number_high).eq(
                 Mux(expected, self._sequence.complaint.expected, number)
