@@ -33,12 +33,10 @@ compared where only own tests run. *Own* counts the changes that tests of the fi
 row; `--file links/` writes the row of a part. We write tests for the survivors and run the same
 changes again, because another seed would show less. In the first run, the tests noticed 104 of 130
 changes of host, and of cppsim 23 of the first 35 changes and 70 of 89 later ones. The row of cppsim
-lacks eleven of 150 changes: ten did not run, and the code of one was removed. For each survivor of
-cppsim, only the test that we wrote for it ran again. The three survivors of rtl are explained
-without another run. The link to LiteX was in `links/` then; its tests are slow tests now. The tests
-of sim's measurements and campaigns and nearly all tests of boards are slow, because they compile,
-place and route: the quick tier notices few changes there. The slow tests of the same folders notice
-11 of the first 46 survivors of sim; they have not run for the other 38, nor for those of boards.
+lacks eleven of 150 changes: ten did not run, and the code of one was removed. Of each survivor of
+cppsim, only its new test ran again; the three of rtl are explained without another run. The tests
+of sim's measurements and campaigns and nearly all tests of boards are slow, so the quick tier
+notices few changes there.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|

@@ -25,7 +25,7 @@ _LEAST = 84
 _BOARD_SECONDS = 0.65e-6
 """Seconds between the two frames of a READ of 4 bytes, simulated at the pins of ``colorlight-i5``.
 
-docs/network.md has the times of single requests, with which a test compares `LineTime`.
+docs/measurements/network.json has times of single requests; a test compares `LineTime` with them.
 """
 
 

@@ -1,6 +1,6 @@
-"""The seconds of a line, against the bytes of its frames and the figures of the network's page."""
+"""The seconds of a line, against the bytes of its frames and those at a board's simulated pins."""
 
-import re
+import json
 
 import pytest
 
@@ -10,6 +10,8 @@ from support.docs.pages import ROOT
 from support.serial.frames import frame, write
 
 BAUD = 3_000_000
+
+FIGURES = ROOT / "docs/measurements/network.json"
 
 
 @pytest.mark.parametrize("frames", [1, 7, 100])
@@ -21,26 +23,15 @@ def test_a_write_on_a_serial_line_takes_the_bits_of_its_frames(frames: int) -> N
     )
 
 
-def figures(row: str) -> list[float]:
-    """Return the numbers of a row of the page's table of rates."""
-    text = (ROOT / "docs/network.md").read_text("utf-8")
-    (line,) = re.findall(rf"^\| {re.escape(row)} \|(.*)$", text, re.M)
-    return [float(each) for each in re.findall(r"\d+\.\d+", line)]
-
-
 def test_the_network_takes_what_was_simulated_at_the_pins_of_a_board() -> None:
-    line = gigabit_line()
-    up, _, serial_up = figures("to the board")
-    down, _, serial_down = figures("from the board")
+    line, simulated = gigabit_line(), json.loads(FIGURES.read_text("utf-8"))["rows"]
     # Between parts of a long write, the line is idle for a moment.
-    assert 1e-6 / line.up == pytest.approx(up, rel=4e-3)
-    assert 1e-6 / line.down == pytest.approx(down, rel=2e-3)
-    assert [round(1e-6 / x, 1) for x in (serial_line(BAUD).up, serial_line(BAUD).down)] == [
-        serial_up,
-        serial_down,
-    ]
-    few, more = figures("a READ of 4 bytes, of 64")
-    assert line.read(4) * 1e6 == pytest.approx(few, rel=0.05)
-    assert line.read(64) * 1e6 == pytest.approx(more, rel=0.05)
-    (written,) = figures("a WRITE of 64 bytes")
-    assert line.write(64) * 1e6 == pytest.approx(written, rel=0.15)
+    assert 1e-6 / line.up == pytest.approx(simulated["MB/s"]["up"], rel=5e-3)
+    assert 1e-6 / line.down == pytest.approx(simulated["MB/s"]["down"], rel=2e-3)
+    # A byte has ten bits on a serial line.
+    assert [round(1e-6 / x, 1) for x in (serial_line(BAUD).up, serial_line(BAUD).down)] == [0.3] * 2
+    for size in (4, 64):
+        seconds = simulated["us"][f"a READ of {size} bytes"]
+        assert line.read(size) * 1e6 == pytest.approx(seconds, rel=0.05)
+    seconds = simulated["us"]["a WRITE of 64 bytes"]
+    assert line.write(64) * 1e6 == pytest.approx(seconds, rel=0.15)

@@ -1,7 +1,6 @@
 """The rates of a board at its simulated pins of Ethernet: of the line, and of its memory."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,19 +8,13 @@ import pytest
 from bitlane.api.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.model_file.results import busy_cycles
-from bitlane_boards import boards
 from bitlane_boards.pins.cable import CableFaults
 from bitlane_boards.readback.netlist import rtl_model
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from support.boards.network_rates import BOARD, LINE_RATE, measured
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS
 
 pytestmark = [pytest.mark.slow, AT_THE_PINS]
-
-BOARD = boards()["colorlight-i5"]
-
-LINE_RATE = 125e6 * DATAGRAM_BYTES / (DATAGRAM_BYTES + 66)
-"""Bytes a second of datagrams: each has 66 byte times of headers, FCS, preamble and gap."""
 
 
 @pytest.mark.parametrize(
@@ -43,27 +36,11 @@ def test_bytes_come_back_at_the_rate_of_the_line(
     record_property: Callable[[str, object], None],
 ) -> None:
     """``shares``: least rates up, down and each way at once, in parts of the line's."""
-    data = np.random.default_rng(1).integers(0, 256, size, np.uint8).tobytes()
-    network = networked(rtl_model(BOARD), BOARD, faults=faults)
-    with connect_network(network, BOARD.name) as link:
-        seconds = [network.simulation.seconds]
-        link.write(0, data)
-        seconds.append(network.simulation.seconds)
-        assert link.read(0, size).tobytes() == data
-        seconds.append(network.simulation.seconds)
-        half = size // 2
-        (read,) = link.exchange([(0, data[half:])], [(half, half)])
-        assert read.tobytes() == data[half:]
-        seconds.append(network.simulation.seconds)
-    assert network.simulation.illegal == 0
-    network.close()
-    sizes = size, size, half
-    for way, (begin, end) in enumerate(pairwise(seconds)):
-        rate = sizes[way] / (end - begin)
-        name = ("up", "down", "both at once, each")[way]
+    rates = measured(faults, size).ways
+    for (name, rate), least in zip(rates.items(), shares, strict=True):
         shown = f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line"
         record_property("report", f"network at the pins, {size >> 10} KiB {name}: {shown}")
-        assert rate >= shares[way] * LINE_RATE
+        assert rate >= least * LINE_RATE
 
 
 def test_hamming_of_resident_rows(record_property: Callable[[str, object], None]) -> None:
