@@ -18,10 +18,15 @@ UNITS = r"LUT4|CCU2C|[MG]B/s|[kM]?Hz|cycles a second|times as (?:fast|many|much)
 
 READ = (
     "README.md",
+    "cppsim/docs/measurements.md",
     "docs/architecture.md",
     "docs/boards.md",
     "docs/compare.md",
+    "docs/distances.md",
     "docs/index.md",
+    "docs/litex.md",
+    "docs/models.md",
+    "docs/network.md",
     "docs/security.md",
     "docs/troubleshooting.md",
     "docs/verification.md",
@@ -36,6 +41,10 @@ FILES = sorted(
     for file in (ROOT / "docs" / folder).glob("*.json")
 )
 """The files that the commands of `make figures` and `make status` write."""
+
+
+PRINTED = ROOT / "cppsim" / "docs" / "measurements.json"
+"""The lines that cppsim's benchmarks printed; ``cppsim/benchmarks/record.py`` writes it."""
 
 
 def numbers(value: Any) -> Iterator[float]:
@@ -79,6 +88,15 @@ def test_the_tables_of_a_page_are_what_the_program_writes(page: Any) -> None:
     names = re.findall(r"<!-- figures: (\w+) -->\n\n\| ", text)
     assert names
     assert len(names) == text.count("<!-- figures: ") == text.count("<!-- end of figures -->")
+
+
+def test_the_page_shows_what_the_benchmarks_of_cppsim_printed() -> None:
+    entries = json.loads(PRINTED.read_text(encoding="utf-8"))
+    page = PRINTED.with_suffix(".md").read_text(encoding="utf-8")
+    shown = re.findall(r"<!-- printed: (\w+) -->\n\n```text\n(.*?)```", page, flags=re.DOTALL)
+    printed = {name: "".join(f"{line}\n" for line in x["printed"]) for name, x in entries.items()}
+    assert dict(shown) == printed
+    assert len(shown) == page.count("```") / 2
 
 
 def test_figures_are_found_and_compared() -> None:

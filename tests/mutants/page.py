@@ -17,7 +17,7 @@ from mutants.packages import PACKAGES, PROJECT, Package
 SUMMARIES = PROJECT / "docs/measurements/mutants"
 PAGE = PROJECT / "docs/measurements/mutants.md"
 
-_LISTED = 20
+_LISTED = 5
 """Most survivors of a row that the page lists."""
 
 _HEAD = """\
