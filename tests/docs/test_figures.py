@@ -40,8 +40,7 @@ FILES = sorted(
     for folder in ("performance", "measurements")
     for file in (ROOT / "docs" / folder).glob("*.json")
 )
-"""The files that the commands of `make figures` and `make status` write."""
-
+"""The files that `make figures`, `make status` and other commands write."""
 
 PRINTED = ROOT / "cppsim" / "docs" / "measurements.json"
 """The lines that cppsim's benchmarks printed; ``cppsim/benchmarks/record.py`` writes it."""
