@@ -1,13 +1,12 @@
 """Axes of an array, as arguments of calls name them."""
 
 from collections.abc import Sequence
-from operator import index as as_index
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import AxisError, ShapeError
-from .operands import shown
+from .operands import plain_index, shown
 
 Axes: TypeAlias = int | Sequence[int] | None
 """An axis, several, or all."""
@@ -43,10 +42,10 @@ def as_list(numbers: Any) -> list[Any]:  # noqa: ANN401, whatever NumPy takes
     return list(plain) if isinstance(plain, Sequence) else [plain]
 
 
-def normalize_axis(axis: SupportsIndex, rank: int) -> int:
+def normalize_axis(axis: object, rank: int) -> int:
     """Return one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
     try:
-        number = as_index(axis)
+        number = plain_index(axis)
     except TypeError:
         raise ShapeError(f"axis: {shown(axis)}; expected an integer") from None
     return normalize_axes(number, rank)[0]
@@ -59,7 +58,7 @@ def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
     integer.
     """
     try:
-        numbers = [as_index(axis) for axis in as_list(axes)]
+        numbers = [plain_index(axis) for axis in as_list(axes)]
     except TypeError:
         raise ShapeError(f"axes: {shown(axes)}; expected integers") from None
     for axis in numbers:
@@ -70,6 +69,18 @@ def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
     if len(set(positive)) != len(positive):
         raise ShapeError(f"axes: {tuple(numbers)}; expected each once")
     return positive
+
+
+def reduced_axes(axes: Axes, rank: int) -> tuple[int, ...]:
+    """Return the axes of a reduction of NumPy's as `chosen_axes` does.
+
+    An axis, or a tuple of axes. Without axes, an array may be reduced along the axis 0 or -1.
+    Raises ``AxisError`` or ``ShapeError``.
+    """
+    if axes is None or isinstance(axes, tuple):
+        return chosen_axes(axes, rank)
+    one = normalize_axis(axes, rank or 1)
+    return (one,) if rank else ()
 
 
 def chosen_axes(axes: Axes, rank: int) -> tuple[int, ...]:

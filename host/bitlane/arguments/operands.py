@@ -66,9 +66,32 @@ def as_array(name: str, value: ArrayLike) -> AnyArray:
 def as_integer(name: str, value: SupportsIndex) -> int:
     """``value`` as a Python integer. Raises ``DataTypeError``."""
     try:
-        return as_index(value)
+        return plain_index(value)
     except TypeError:
         raise DataTypeError(f"{name}: {shown(value)}; expected an integer") from None
+
+
+def plain_index(value: Any) -> int:  # noqa: ANN401, whatever NumPy takes
+    """Return ``value`` as a Python integer. Raises ``TypeError``, for a truth value as well."""
+    if isinstance(value, bool):
+        raise TypeError("a truth value is not an integer")
+    return as_index(value)
+
+
+def as_flag(name: str, value: SupportsIndex) -> bool:
+    """Return an option that is on or off, which NumPy takes as an integer. ``DataTypeError``."""
+    try:
+        return bool(as_index(value))
+    except TypeError:
+        raise DataTypeError(f"{name}: {shown(value)}; expected True or False") from None
+
+
+def as_truth(name: str, value: object) -> bool:
+    """Return whether ``value`` is true. Raises ``DataTypeError`` for an array of many elements."""
+    try:
+        return bool(value)
+    except ValueError:
+        raise DataTypeError(f"{name}: {shown(value)}; expected True or False") from None
 
 
 def oversized(array: AnyArray) -> int | None:

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..arguments.axes import Axes
-from ..arguments.operands import as_integer, count_type, shown
+from ..arguments.operands import as_flag, as_integer, as_truth, count_type, shown
 from ..arguments.promotion import Casting
 from ..compiler.nodes import apply, broadcast
 from ..errors import (
@@ -55,6 +55,7 @@ from .operands import (
     as_mask,
     as_operand,
     as_operands,
+    as_source,
     device_of,
     expect_output,
     expect_output_shape,
@@ -63,7 +64,7 @@ from .operands import (
     store_result,
     where_operand,
 )
-from .options import expect_castable, expect_default, index_flat, order_axes
+from .options import as_order, expect_castable, expect_default, index_flat, order_axes
 from .selections import assign, gather
 from .showing import format_html, format_text, summarize
 from .strided import is_integer
@@ -182,7 +183,7 @@ class Array(ArrayBase):
         if dtype is None and out is not None:
             dtype = expect_output(out).dtype
         value = masked(self._value, where, ones=False)
-        return _reduced(sum_elements(value, axis, dtype, keep=keepdims), out)
+        return _reduced(sum_elements(value, axis, dtype, keep=as_flag("keepdims", keepdims)), out)
 
     def any(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
@@ -191,7 +192,8 @@ class Array(ArrayBase):
 
         ``where``: truth values that choose the elements.
         """
-        return _reduced(any_true(masked(self._value, where, ones=False), axis, keep=keepdims), out)
+        keep = as_flag("keepdims", keepdims)
+        return _reduced(any_true(masked(self._value, where, ones=False), axis, keep=keep), out)
 
     def all(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
@@ -200,7 +202,8 @@ class Array(ArrayBase):
 
         ``where``: truth values that choose the elements.
         """
-        return _reduced(all_true(masked(self._value, where, ones=True), axis, keep=keepdims), out)
+        keep = as_flag("keepdims", keepdims)
+        return _reduced(all_true(masked(self._value, where, ones=True), axis, keep=keep), out)
 
     # --- elements -------------------------------------------------------------------------------
 
@@ -234,13 +237,15 @@ class Array(ArrayBase):
         floats, except as truth values: whether each is not 0.
         """
         kind = as_dtype(dtype)
-        expect_castable(self.dtype, kind, casting)
+        as_flag("subok", subok)
+        expect_castable("astype", self.dtype, kind, casting)
         axes = order_axes(order, self._value.strided)
-        ordered = order == "K" or self._value.strided.transpose(axes).contiguous
-        if kind == self.dtype and not copy and ordered:
+        keeps = as_order(order) == "K"
+        ordered = keeps or self._value.strided.transpose(axes).contiguous
+        if kind == self.dtype and not as_truth("copy", copy) and ordered:
             return self
         value = cast(self._value, kind)
-        return Array(copy_value(value) if order == "K" else copy_in_order(value, order))
+        return Array(copy_value(value) if keeps else copy_in_order(value, order))
 
     def __copy__(self) -> "Array":
         return Array(copy_value(self._value))
@@ -249,7 +254,7 @@ class Array(ArrayBase):
         return self.__copy__()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        given = as_operand("value", value)
+        given = as_source("value", value, self.dtype)
         if is_advanced(key):
             by_mask = isinstance(key, Array) and key.dtype.kind == "b"
             assign(self._value, key._value if by_mask else key, given)
@@ -259,7 +264,10 @@ class Array(ArrayBase):
         if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
             replace(target, cast_on_host("value", given, self.dtype))
             return
-        expect_within("value", without_extra_axes(given, len(target.shape)), target.shape)
+        # NumPy drops first axes of one element of arrays, but not of lists.
+        listed = isinstance(value, list | tuple)
+        shape = np.shape(value) if listed else without_extra_axes(given, len(target.shape))
+        expect_within("value", shape, target.shape)
         source = to_device(target.device, "value", given, self.dtype)
         overwrite(target, drop_extra_axes(source, len(target.shape)))
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..arguments.operands import as_truth
 from ..compiler.nodes import copy_ordered
 from ..errors import CopyError, DataTypeError, ShapeError
 from .elementwise import as_dtype
@@ -98,14 +99,17 @@ class ArrayBase:
         ``order``: "C" takes and places them with the last axis innermost, "F" with the first one.
         ``copy``: True for a copy in any case, False for none: raises ``CopyError`` then.
         """
+        if isinstance(copy, str):
+            raise DataTypeError(f"copy: {copy!r}; expected True, False or None")
+        always = as_truth("copy", copy)
         strided = self._value.strided
         wanted = strided.infer_shape(shape[0] if len(shape) == 1 else shape)
-        if is_fortran("reshape: order", order, strided):
+        if is_fortran(order, strided):
             return self.transpose().reshape(wanted[::-1], copy=copy).transpose()
-        view = None if copy else strided.reshape(wanted)
+        view = None if always else strided.reshape(wanted)
         if view is not None:
             return self._view(view)
-        if copy is False:
+        if copy is not None and not always:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
         return self.copy()._view(Strided.packed(wanted, self.itemsize))
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..arguments.axes import normalize_axis
 from ..arguments.operands import as_integer
 from ..compiler.nodes import (
     Constant,
@@ -24,6 +23,7 @@ from ..lowering.strided import packed_strides
 from .array import Array
 from .elementwise import index_node
 from .numpy_protocols import implements
+from .shapes import along
 from .sums import widest_lane
 from .truth import is_true
 from .value import Value, overwrite
@@ -47,9 +47,7 @@ def unpackbits(
     if a.dtype != _UINT8:
         raise DataTypeError(f"np.unpackbits: data type {a.dtype}; expected uint8")
     masks = _masks(bitorder)
-    if axis is None or not a.ndim:
-        a, axis = a.reshape(-1), 0
-    at = normalize_axis(axis, a.ndim)
+    a, at = along(a, axis)
     whole = _BITS * a.shape[at]
     wanted = whole if count is None else as_integer("count", count)
     if wanted < 0:
@@ -98,9 +96,7 @@ def packbits(a: Array, axis: int | None = None, bitorder: str = "big") -> Array:
     if a.dtype.kind == "f":
         raise DataTypeError(f"np.packbits: data type {a.dtype}; expected integers or booleans")
     _masks(bitorder)
-    if axis is None or not a.ndim:
-        a, axis = a.reshape(-1), 0
-    at = normalize_axis(axis, a.ndim)
+    a, at = along(a, axis)
     count = -(-a.shape[at] // _BITS)
     truth = is_true(a._value)
     if not a.size:

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from ..arguments.operands import as_array
+from ..arguments.operands import as_array, as_flag
 from ..compiler.nodes import apply, broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, ExchangeError
 from .array import Array
 from .elementwise import as_dtype, cast_on_host, to_device
 from .numpy_protocols import implements
 from .operands import as_operand
-from .options import order_axes
+from .options import as_order, order_axes
 from .strided import as_shape
 from .transfers import reserve, upload
 from .value import DeviceLike, Value
@@ -93,12 +93,12 @@ def _full_like(
     ``shape``: another one, in C's order unless ``order`` is "F".
     """
     one = _one(a.device, fill_value, a.dtype if dtype is None else dtype)
-    if shape is None:
-        sides, axes = a.shape, order_axes(order, a._value.strided)
-    else:
+    as_flag("subok", subok)
+    sides, axes = a.shape, order_axes(order, a._value.strided)
+    if shape is not None:
         sides = as_shape(shape)
         axes = tuple(range(len(sides)))
-        axes = axes[::-1] if order == "F" else axes
+        axes = axes[::-1] if as_order(order) == "F" else axes
     return Array(one.derived(copy_ordered(broadcast(one.node, sides), axes)))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..arguments.axes import normalize_axes
+from ..arguments.axes import Axes, reduced_axes
 from ..arguments.operands import expect_supported, fit_integer, shown
 from ..arguments.promotion import NEGATED, Casting, expect_same_type, promoted_type, type_or_int
 from ..compiler.nodes import (
@@ -240,7 +240,7 @@ _NOTHING: Final = {Op.AND: 0xFF, Op.OR: 0, Op.XOR: 0}
 """Each byte of the reduction of no elements."""
 
 
-def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool = False) -> Value:
+def reduce(op: Op, value: Value, axes: Axes, *, keep: bool = False) -> Value:
     """Reduce the elements along ``axes``, all for None, by ``op``: AND, OR or XOR.
 
     ``keep``: the axes stay, with one element. The result of no elements is all ones for AND,
@@ -251,7 +251,7 @@ def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool
             f"x: data type {value.dtype}; expected integers or truth values (view its bits)"
         )
     rank = len(value.shape)
-    chosen = normalize_axes(range(rank) if axes is None else axes, rank)
+    chosen = reduced_axes(axes, rank)
     node = reduce_axes(op, value.node, chosen, truth=value.dtype.kind == "b")
     if keep:
         node = index_node(node, _with_axes(chosen, rank))

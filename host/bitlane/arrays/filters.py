@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray
-from ..arguments.axes import normalize_axis
 from ..arguments.operands import as_array
 from ..errors import DataTypeError, ShapeError
 from .array import Array
-from .elementwise import as_value, to_device
+from .elementwise import as_value, cast_on_host, to_device
 from .masks import choose
 from .numpy_protocols import implements
-from .operands import as_operand, device_of, store_result
+from .operands import as_operand, as_source, device_of, store_result
+from .shapes import along
 from .transfers import download, upload
 from .truth import is_true
-from .value import overwrite
+from .value import Value, overwrite
 
 
 def _truth_on_host(condition: Any) -> AnyArray:
@@ -57,10 +57,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     truth = _truth_on_host(condition)
     if truth.ndim != 1:
         raise ShapeError(f"condition: shape {truth.shape}; expected one axis")
-    x = _on_device(a, condition, out)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    at = normalize_axis(axis, x.ndim)
+    x, at = along(_on_device(a, condition, out), axis)
     result = x[(*(slice(None),) * at, np.flatnonzero(truth))]
     return result if out is None else store_result(out, result._value)
 
@@ -90,10 +87,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     ``ShapeError`` unless ``mask`` has as many elements as ``arr``, and if ``vals`` has none.
     """
     target = _target("arr", arr)
-    found = np.flatnonzero(_truth_on_host(mask))
-    _check(np.size(mask), vals, target)
-    if found.size:
-        target[np.unravel_index(found, target.shape)] = _repeat(vals, found.size)
+    truth = _truth_on_host(mask)
+    values = _check(truth.size, vals, target)
+    count = int(np.count_nonzero(truth))
+    if count:
+        target[truth.reshape(target.shape)] = _repeat(values, count)
 
 
 @implements(np.putmask)
@@ -105,13 +103,13 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """
     target = _target("a", a)
     wanted = as_operand("mask", mask)
-    _check(prod(getattr(wanted, "shape", ())), values, target)
+    given = _check(prod(getattr(wanted, "shape", ())), values, target)
     chosen = Array(is_true(as_value(target.device, "mask", wanted)))
     if not target.size:
         return
-    one = np.size(values) == 1
-    given = as_operand("values", values if one else _repeat(values, target.size))
-    source = Array(to_device(target.device, "values", given, target.dtype))
+    one = given.size == 1
+    values = as_operand("values", given if one else _repeat(given, target.size))
+    source = Array(to_device(target.device, "values", values, target.dtype))
     shape = () if one else target.shape
     choice = choose(
         chosen.reshape(target.shape)._value, source.reshape(shape)._value, target._value
@@ -128,21 +126,26 @@ def _target(name: str, x: Any) -> Array:
     )
 
 
-def _check(size: int, values: Any, target: Array) -> None:
-    """Raise ``ShapeError`` for the size of a mask, ``DataTypeError`` for an array of values."""
+def _check(size: int, values: Any, target: Array) -> Any:
+    """Return ``values`` as an array, which the elements of ``target`` can hold.
+
+    Raises ``ShapeError`` for the size of a mask, and ``DataTypeError`` or ``OutOfRangeError``.
+    """
     if size != target.size:
         raise ShapeError(f"mask: {size} elements; expected {target.size}, as the array has")
     if isinstance(values, Array | np.ndarray) and not np.can_cast(values.dtype, target.dtype):
         raise DataTypeError(
             f"values: data type {values.dtype}; expected one that {target.dtype} holds (astype)"
         )
+    given = as_source("values", values, target.dtype)
+    return values if isinstance(given, Value) else cast_on_host("values", given, target.dtype)
 
 
 def _repeat(values: Any, count: int) -> Any:
     """Return ``count`` elements of ``values`` in one row, repeated as often as needed."""
-    if not np.size(values):
+    if not values.size:
         raise ShapeError("values: no elements; expected one or more")
     if not isinstance(values, Array):
-        return np.resize(as_array("values", values), count)
+        return np.resize(values, count)
     row = values.reshape(-1)
     return row if row.size == count else row[np.arange(count) % row.size]

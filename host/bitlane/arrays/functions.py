@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments.axes import as_list, normalize_axis
-from ..arguments.operands import allocating, oversized
+from ..arguments.operands import allocating, as_flag, as_truth, oversized
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from .array import Array, dispatch_where
 from .elementwise import as_value, drop_extra_axes, expect_within, to_device, without_extra_axes
@@ -14,7 +14,8 @@ from .joins import send_all
 from .masks import choose
 from .numpy_protocols import implements
 from .operands import as_operand, where_operand
-from .shapes import Axes
+from .options import expect_castable
+from .shapes import Axes, along
 from .strided import as_shape
 from .transfers import download
 from .truth import arrays_equal, count_true, is_true
@@ -38,13 +39,15 @@ def _array_equal(a1: Any, a2: Any) -> bool:
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     given = as_operand("src", src)
-    kind = dst.dtype if isinstance(given, int) else given.dtype
-    if not np.can_cast(kind, dst.dtype, casting):
-        raise DataTypeError(f"np.copyto: from {kind} to {dst.dtype}; casting is {casting!r}")
+    # A Python integer is of the type of an array of integers, but not a truth value.
+    weak = isinstance(given, int) and dst.dtype.kind != "b"
+    kind = dst.dtype if weak else getattr(given, "dtype", np.dtype(np.int64))
+    expect_castable("np.copyto", kind, dst.dtype, casting)
+    mask = where_operand(where)
     if not isinstance(dst, Array):
         source = download(given) if isinstance(given, Value) else given
         np.copyto(dst, source, casting=casting, where=np.asarray(where, bool))
-    elif (mask := where_operand(where)) is None:
+    elif mask is None:
         dst[...] = src
     else:
         expect_within("src", without_extra_axes(given, len(dst.shape)), dst.shape)
@@ -87,7 +90,7 @@ def where(condition: Any, x: Any, y: Any) -> Array:
 @implements(np.count_nonzero)
 def count_nonzero(a: Array, axis: Axes | None = None, *, keepdims: bool = False) -> Array:
     """Count the elements along ``axis``, all for None, that are not 0, as int64."""
-    return Array(count_true(a._value, axis, keep=keepdims))
+    return Array(count_true(a._value, axis, keep=as_flag("keepdims", keepdims)))
 
 
 implements(np.sum)(
@@ -127,9 +130,7 @@ def take(a: Array, indices: Any, axis: int | None = None) -> Array:
 
     The shape of ``indices`` replaces the axis. Raises ``ArrayIndexError`` or ``AxisError``.
     """
-    if axis is None:
-        a, axis = a.reshape(-1), 0
-    at = normalize_axis(axis, a.ndim)
+    a, at = along(a, axis)
     whole = _integers("indices", indices)
     result = a[(*(slice(None),) * at, whole)]
     return result if whole.ndim else result.copy()
@@ -163,9 +164,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
 
     ``a`` as one row for None. Raises ``AxisError``, ``DataTypeError`` or ``ShapeError``.
     """
-    if axis is None:
-        a, axis = a.reshape(-1), 0
-    at = normalize_axis(axis, a.ndim)
+    a, at = along(a, axis)
     counts = _integers("repeats", repeats)
     if counts.shape not in ((), (1,), (a.shape[at],)) or (counts < 0).any():
         raise ShapeError(
@@ -205,6 +204,7 @@ def meshgrid(
     """
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"indexing: {indexing!r}; expected 'xy' or 'ij'")
+    sparse, copy = as_truth("sparse", sparse), as_truth("copy", copy)
     here = send_all(arrays)
     if any(x.ndim > 1 for x in here):
         raise ShapeError(f"arrays: shapes {[x.shape for x in here]}; expected one axis each")

@@ -139,6 +139,17 @@ def is_advanced(key: Any) -> bool:
     return any(map(_is_array, key if isinstance(key, tuple) else (key,)))
 
 
+def is_whole_mask(strided: Strided, key: Any) -> bool:
+    """Return whether ``key`` is one array of truth values for all axes of ``strided``."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if len(parts) != 1:
+        return False
+    mask: Any = parts[0] if hasattr(parts[0], "dtype") else _parse(parts[0])
+    return (
+        hasattr(mask, "dtype") and mask.dtype.kind == "b" and len(mask.shape) == len(strided.shape)
+    )
+
+
 def _is_array(part: Any) -> bool:
     if isinstance(part, bool | np.bool_ | range):
         return True

@@ -11,6 +11,7 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
+from ..arguments.operands import as_flag
 from ..errors import NotOfferedError
 from .elementwise import elementwise, reduce
 from .sums import sum_elements
@@ -55,7 +56,7 @@ def reduce_ufunc(ufunc: np.ufunc, x: Value, options: dict[str, Any]) -> Value:
     Raises ``NotOfferedError`` for another option than ``axis``, ``keepdims`` and the ``dtype`` of
     sums, and as `reduce` and `sum_elements` do.
     """
-    axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
+    axes, keep = options.pop("axis", 0), as_flag("keepdims", options.pop("keepdims", False))
     dtype = options.pop("dtype", None) if ufunc is _SUM else None
     _expect_defaults(f"np.{ufunc.__name__}.reduce", options)
     if ufunc is _SUM:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arguments.operands import as_array, expect_supported
 from ..compiler.nodes import broadcast
-from ..errors import DataTypeError, ShapeError
+from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
 from .base import ArrayBase
 from .elementwise import (
@@ -54,6 +54,23 @@ def as_operand(name: str, x: Any) -> Operand:
     return x if type(x) is int else as_array(name, x)
 
 
+def as_source(name: str, x: Any, dtype: np.dtype[Any]) -> Operand:
+    """Return values to be written over elements of ``dtype``, as `as_operand` does.
+
+    Python integers in lists have to fit ``dtype``, as in NumPy; elements of arrays are cast later.
+    Raises ``OutOfRangeError``, and as `as_operand`.
+    """
+    given = as_operand(name, x)
+    if not isinstance(x, list | tuple) or not isinstance(given, np.ndarray):
+        return given
+    if given.size and not {given.dtype.kind, dtype.kind} <= {"u", "i"}:
+        return given
+    try:
+        return np.asarray(x, dtype)
+    except OverflowError as error:
+        raise OutOfRangeError(f"{name}: {error}; expected integers of {dtype}") from None
+
+
 def as_mask(device: DeviceLike, where: "Operand | None") -> Value | None:
     """Return the `where_operand` as truth values on ``device``. Raises as `as_value`."""
     return None if where is None else is_true(as_value(device, "where", where))
@@ -62,9 +79,13 @@ def as_mask(device: DeviceLike, where: "Operand | None") -> Value | None:
 def where_operand(where: Any) -> "Operand | None":
     """Return the option ``where``, which is not sent yet, or None if it is True.
 
-    Raises as `as_operand`.
+    Raises as `as_operand`, and ``DataTypeError`` for an array of anything but truth values.
     """
-    return None if where is True or where is np._NoValue else as_operand("where", where)
+    if where is True or where is np._NoValue:
+        return None
+    if isinstance(where, ArrayBase | np.ndarray) and where.dtype.kind != "b":
+        raise DataTypeError(f"where: data type {where.dtype}; expected truth values (where != 0)")
+    return as_operand("where", where)
 
 
 def expect_output_shape(out: Any, operands: Sequence[Any], where: "Operand | None") -> None:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..arguments.operands import shown
 from ..errors import DataTypeError, NotOfferedError, ShapeError
 from ..lowering.strided import order_of
 from .strided import Strided
@@ -20,14 +21,22 @@ def expect_default(method: str, option: str, given: Any, *defaults: Any) -> None
         )
 
 
-def expect_castable(old: np.dtype[Any], new: np.dtype[Any], casting: object) -> None:
+def expect_castable(function: str, old: np.dtype[Any], new: np.dtype[Any], casting: object) -> None:
     """Raise ``DataTypeError`` unless ``casting`` allows to cast ``old`` to ``new``."""
     if casting not in _CASTINGS:
-        raise DataTypeError(f"astype: casting is {casting!r}; expected one of {_CASTINGS}")
+        raise DataTypeError(f"{function}: casting is {casting!r}; expected one of {_CASTINGS}")
     if not np.can_cast(old, new, casting):
         raise DataTypeError(
-            f"astype: from {old} to {new}; casting is {casting!r} (casting='unsafe' allows all)"
+            f"{function}: from {old} to {new}; casting is {casting!r} (casting='unsafe' allows all)"
         )
+
+
+def as_order(order: object) -> str:
+    """Return a memory order as one of the letters C, F, A and K. Raises ``ShapeError``."""
+    letter = order.upper() if isinstance(order, str) else None
+    if letter not in ("C", "F", "A", "K"):
+        raise ShapeError(f"order: {shown(order)}; expected 'C', 'F', 'A' or 'K'")
+    return letter
 
 
 def order_axes(order: str, strided: Strided) -> tuple[int, ...]:
@@ -36,9 +45,9 @@ def order_axes(order: str, strided: Strided) -> tuple[int, ...]:
     Raises ``ShapeError``.
     """
     axes = tuple(range(len(strided.shape)))
-    if order == "K":
+    if as_order(order) == "K":
         return order_of(strided.strides)
-    return axes[::-1] if is_fortran("order", order, strided) else axes
+    return axes[::-1] if is_fortran(order, strided) else axes
 
 
 def reading_axes(order: str, strided: Strided) -> tuple[int, ...]:
@@ -47,7 +56,7 @@ def reading_axes(order: str, strided: Strided) -> tuple[int, ...]:
     As NumPy's iterators do for K, axes that repeat elements stay where they are. Raises
     ``ShapeError``.
     """
-    if order != "K":
+    if as_order(order) != "K":
         return order_axes(order, strided)
     steps = [
         abs(step) if n > 1 else 0 for n, step in zip(strided.shape, strided.strides, strict=True)
@@ -64,12 +73,16 @@ def reading_axes(order: str, strided: Strided) -> tuple[int, ...]:
     return tuple(reversed(axes))
 
 
-def is_fortran(name: str, order: str, strided: Strided) -> bool:
-    """Return whether elements are taken with the first axis innermost. Raises ``ShapeError``."""
-    if order not in ("C", "F", "A"):
-        raise ShapeError(f"{name}: {order!r}; expected 'C', 'F' or 'A' (x.copy takes 'K', too)")
-    return order == "F" or (
-        order == "A" and not strided.contiguous and strided.transpose().contiguous
+def is_fortran(order: str, strided: Strided) -> bool:
+    """Return whether ``order``, other than K, takes elements with the first axis innermost.
+
+    Raises ``ShapeError``.
+    """
+    letter = as_order(order)
+    if letter == "K":
+        raise ShapeError("order: 'K'; expected 'C', 'F' or 'A' (x.copy takes 'K', too)")
+    return letter == "F" or (
+        letter == "A" and not strided.contiguous and strided.transpose().contiguous
     )
 
 

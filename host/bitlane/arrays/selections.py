@@ -16,6 +16,7 @@ from ..compiler.nodes import Selected
 from ..compiler.prices import prices_of
 from ..compiler.selections import SelectedBlocks, commands_within
 from ..driver.driver import Driver
+from ..errors import ShapeError
 from ..lowering.moves import ByteOffsets, MovedBlock, Moves, group_moves, lower_moves
 from ..lowering.strided import packed_strides
 from .elementwise import (
@@ -28,7 +29,7 @@ from .elementwise import (
     to_device,
     without_extra_axes,
 )
-from .indexing import Selection, offsets_of, select
+from .indexing import Selection, is_whole_mask, offsets_of, select
 from .masks import MOST_PASSES, choose
 from .strided import Strided
 from .transfers import as_bytes, download, reserve
@@ -66,6 +67,9 @@ def assign(target: Value, key: Any, operand: Operand) -> None:
         work = _Assignment(target, to_device(target.device, "value", operand, target.dtype))
     else:
         work = _Assignment(target, cast_on_host("value", operand, target.dtype))
+    shape = getattr(operand, "shape", ())
+    if len(shape) > 1 and is_whole_mask(target.strided, key):
+        raise ShapeError(f"value: shape {shape}; expected one axis or none for this mask")
     target.expect_writable()
     target.device.expect_open()
     masked = work.price_of_mask(key) if work.takes_mask(key) else inf

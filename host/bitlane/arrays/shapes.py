@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.axes import as_list, normalize_axes, normalize_axis
+from ..arguments.axes import as_list, normalize_axes, normalize_axis, reduced_axes
 from ..arguments.operands import as_array, as_integer
 from ..errors import ShapeError
 from .array import Array
@@ -25,8 +25,8 @@ def _reshape(a: Array, /, shape: Any, order: str = "C", *, copy: bool | None = N
 def squeeze(a: Array, axis: Axes | None = None) -> Array:
     """Drop axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
     if axis is None:
-        axis = [at for at, n in enumerate(a.shape) if n == 1]
-    gone = normalize_axes(axis, a.ndim)
+        axis = tuple([at for at, n in enumerate(a.shape) if n == 1])
+    gone = reduced_axes(axis, a.ndim)
     if any(a.shape[at] != 1 for at in gone):
         raise ShapeError(f"axis: {axis} of shape {a.shape}; expected axes of one element")
     return a[(*(0 if at in gone else slice(None) for at in range(a.ndim)), ...)]
@@ -35,9 +35,13 @@ def squeeze(a: Array, axis: Axes | None = None) -> Array:
 @implements(np.expand_dims)
 def expand_dims(a: Array, axis: Axes = 0) -> Array:
     """Insert axes of one element at ``axis``. Raises ``AxisError``."""
-    count = len(as_list(axis))
-    new = normalize_axes(axis, a.ndim + count)
-    return a[(*(None if at in new else slice(None) for at in range(a.ndim + count)), ...)]
+    if isinstance(axis, tuple | list):
+        rank = a.ndim + len(axis)
+        new = normalize_axes(axis, rank)
+    else:
+        rank = a.ndim + 1
+        new = (normalize_axis(axis, rank),)
+    return a[(*(None if at in new else slice(None) for at in range(rank)), ...)]
 
 
 @implements(np.moveaxis)
@@ -67,6 +71,17 @@ def flip(m: Array, axis: Axes | None = None) -> Array:
     turned = normalize_axes(range(m.ndim) if axis is None else axis, m.ndim)
     steps = (slice(None, None, -1 if at in turned else 1) for at in range(m.ndim))
     return m[(*steps, ...)]
+
+
+def along(a: Array, axis: int | None) -> tuple[Array, int]:
+    """Return ``a``, as one row for None or if it has no axes, and ``axis`` from 0 on.
+
+    Raises ``AxisError``.
+    """
+    if axis is None:
+        return a.reshape(-1), 0
+    row = a if a.ndim else a.reshape(1)
+    return row, normalize_axis(axis, row.ndim)
 
 
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:

@@ -13,7 +13,7 @@ from types import EllipsisType
 from typing import Any, Self
 
 from ..arguments.axes import as_list, normalize_axes
-from ..arguments.operands import shown
+from ..arguments.operands import plain_index, shown
 from ..errors import ArrayIndexError, DataTypeError, ShapeError
 from ..lowering.strided import packed_strides, span
 
@@ -153,7 +153,7 @@ class Strided:
     def infer_shape(self, shape: int | Sequence[int]) -> tuple[int, ...]:
         """Return ``shape`` with its -1 replaced by the length that fits. Raises ``ShapeError``."""
         try:
-            wanted = [as_index(n) for n in as_list(shape)]
+            wanted = [plain_index(n) for n in as_list(shape)]
         except TypeError:
             raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
         known = prod(n for n in wanted if n != -1)
@@ -190,7 +190,7 @@ class Strided:
 def as_shape(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]:
     """Return ``shape`` as integers that are not negative. Raises ``ShapeError``."""
     try:
-        wanted = tuple(as_index(n) for n in as_list(shape))
+        wanted = tuple(plain_index(n) for n in as_list(shape))
     except TypeError:
         raise ShapeError(f"{name}: {shown(shape)}; expected integers") from None
     if min(wanted, default=0) < 0:

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..arguments.axes import Axes, chosen_axes
+from ..arguments.axes import Axes, chosen_axes, reduced_axes
 from ..arguments.reductions import integer_type, sum_type
 from ..compiler.bounds import possible_bits
 from ..compiler.nodes import (
@@ -47,7 +47,7 @@ def sum_elements(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: boo
     """Sum the elements of ``value`` along ``axes``, all for None, modulo the range of ``dtype``.
 
     ``dtype``: an integer type; by default uint64 for unsigned elements, else int64. ``keep``: the
-    axes stay, with one element. Raises ``DataTypeError`` for floats, and as `chosen_axes`.
+    axes stay, with one element. Raises ``DataTypeError`` for floats, and as `reduced_axes`.
     """
     if value.dtype.kind == "f":
         raise DataTypeError(
@@ -56,7 +56,7 @@ def sum_elements(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: boo
         )
     default = np.uint64 if value.dtype.kind == "u" else np.int64
     kind = integer_type(default if dtype is None else dtype)
-    chosen = chosen_axes(axes, len(value.shape))
+    chosen = reduced_axes(axes, len(value.shape))
     if 0 not in value.shape and all(value.shape[axis] == 1 for axis in chosen):
         node = cast(value, kind).node
         if not keep:

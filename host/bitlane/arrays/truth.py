@@ -13,7 +13,7 @@ import numpy as np
 from bitlane_rtl.abi import Mode, Op
 
 from .._typing import AnyArray
-from ..arguments.axes import Axes, chosen_axes
+from ..arguments.axes import Axes, reduced_axes
 from ..arguments.operands import little_endian
 from ..arguments.promotion import promoted_type, type_or_int
 from ..compiler.nodes import (
@@ -271,7 +271,7 @@ def arrays_equal(device: DeviceLike, a: Operand, b: Operand) -> bool:
 
 def _test_along(value: Value, node: Expression, axes: Axes, *, keep: bool, negate: bool) -> Value:
     """Return whether any element of ``node``, made from ``value``, is not 0, or none is."""
-    chosen = chosen_axes(axes, len(node.shape))
+    chosen = reduced_axes(axes, len(node.shape))
     joined = _join(node, chosen, value.device.driver.geometry)
     truth = value.derived(truth_of(joined, negate=negate), BOOL)
     return add_axes(truth, chosen) if keep else truth

@@ -11,7 +11,7 @@ import pytest
 import bitlane
 from bitlane import Array, ArrayIndexError, BitlaneError
 from bitlane.api.device import Device
-from support.host.arrays import random, same
+from support.host.arrays import link_of, model, random, same, uploads
 
 METHODS = [
     *("all", "any", "astype", "copy", "item", "reshape", "sum", "to_device", "tolist"),
@@ -159,3 +159,104 @@ def test_orders_of_memory(device: Device, name: str, call: Callable[[Any], Any])
         host ^= 0xA5A5
         here ^= 0xA5A5
         assert same(got.get(), expected), (name, number)
+
+
+CHECKED: list[tuple[str, Callable[[Any, Any], Any], list[Any]]] = [
+    ("axis", lambda x, v: np.any(x, v), [0, -1, 1, True, [0], np.array([0]), np.True_, (0,), ()]),
+    ("axis", lambda x, v: np.count_nonzero(x, v), [0, -1, 1, False, [0], (0,), np.array(0)]),
+    ("axis", lambda x, v: np.bitwise_xor.reduce(x, v), [0, -1, None, 1, True, [0], (0,), "0"]),
+    ("axis", lambda x, v: np.add.reduce(x.astype("u2"), v), [0, -1, 1, True, [0], (0,)]),
+    ("axis", lambda x, v: np.squeeze(x[None], v), [0, [0], False, np.array([0]), 5]),
+    ("axis", lambda x, v: np.squeeze(x, v), [(), None, 5, [0]]),
+    ("axis", lambda x, v: np.take(x, [0, 0], v), [0, -1, None, False, 5]),
+    ("axis", lambda x, v: np.repeat(x, 2, v), [0, -1, None, False, 5]),
+    ("axis", lambda x, v: np.compress([1], x, v), [0, -1, None, False, 5]),
+    ("axis", lambda x, v: np.packbits(x, v), [0, -1, None, False, 5, (0,)]),
+    ("axis", lambda x, v: np.unpackbits(x, v), [0, -1, None, False, 5, "0"]),
+    ("axis", lambda x, v: np.expand_dims(x, v), [0, (0, 1), [0], np.array([0]), np.True_]),
+    ("axis", lambda x, v: np.concatenate([x[None], x[None]], v), [0, None, False, True]),
+    ("count", lambda x, v: np.unpackbits(x, count=v), [None, True, np.int64(0), 1.5]),
+    ("shape", lambda x, v: x.reshape(v), [-1, (True, -1), (1, -1), (np.True_, -1), (1.5, -1)]),
+    ("shape", lambda x, v: x.reshape(v, -1), [1, True, "1", np.int64(1)]),
+    ("shape", lambda x, v: np.zeros_like(x, shape=v), [2, (2, 1), True, 1.5]),
+    ("shape", lambda x, v: np.broadcast_to(x, (v, *x.shape)), [2, True, 1.5]),
+    ("axes", lambda x, v: np.transpose(x[None, None], (v, *range(1, x.ndim + 2))), [0, False]),
+    ("item", lambda x, v: x.reshape(-1).item(v), [0, -1, False, np.False_, "0", (0,)]),
+    ("copy", lambda x, v: x.reshape(-1, copy=v), [True, None, 1, 0, "no", "", [1]]),
+    ("copy", lambda x, v: x.reshape(-1, copy=v), [np.True_, np.array([1, 2])]),
+    ("copy", lambda x, v: x.astype("u1", copy=v), [True, 0, None, "no", np.array([1, 2])]),
+    ("copy", lambda x, v: np.meshgrid(x.reshape(-1), copy=v)[0], [True, np.array([1, 2])]),
+    ("subok", lambda x, v: x.astype("u2", subok=v), [1, False, None, "no", 1.5, np.True_]),
+    ("subok", lambda x, v: np.zeros_like(x, subok=v), [1, False, None, "no", 1.5, []]),
+    ("keepdims", lambda x, v: np.any(x, keepdims=v), [1, 0, True, None, "no", 1.5, np.True_]),
+    ("keepdims", lambda x, v: x.all(keepdims=v), [2, False, [], np.array([1, 2])]),
+    ("keepdims", lambda x, v: np.count_nonzero(x, keepdims=v), [1, "no", np.True_]),
+    ("keepdims", lambda x, v: np.add.reduce(x.astype("u2"), keepdims=v), [1, "no", [1]]),
+    ("keepdims", lambda x, v: x.astype("u2").sum(keepdims=v), [1, None, np.array([1, 2])]),
+    ("order", lambda x, v: x.ravel(v), [*"cfak", "X", "", "CC", 1]),
+    ("order", lambda x, v: x.flatten(v), [*"cfak", "X", 1]),
+    ("order", lambda x, v: x.copy(v), [*"cfak", "X", 1]),
+    ("order", lambda x, v: x.reshape(-1, order=v), [*"cfa", "k", "K", "X", 1]),
+    ("order", lambda x, v: x.astype("u2", order=v), [*"cfak", "X", 1]),
+    ("order", lambda x, v: np.ones_like(x, order=v), [*"cfak", "X", 1]),
+    ("order", lambda x, v: np.ones_like(x, order=v, shape=(2, 3)), [*"cfak", "X", 1]),
+    ("where", lambda x, v: x.any(where=v), [True, [1], [0.5], np.array(1), np.ones(1)]),
+    ("where", lambda x, v: np.invert(x, out=x, where=v), [[1], np.ones(1, "u1"), np.ones(1, "?")]),
+    ("where", lambda x, v: np.copyto(x, 1, where=v), [True, 2, [0], 0.5, np.array(1), np.ones(1)]),
+    ("casting", lambda x, v: np.copyto(x, 1, v), ["no", "unsafe", "bogus", None, 1]),
+    ("src", lambda x, v: np.copyto(x, v), [1, True, 300, np.uint8(5), np.int64(5), [1]]),
+    ("src", lambda x, v: np.copyto(x.astype("?"), v), [True, 0, 1, 25, np.True_, np.uint8(1)]),
+    ("value", lambda x, v: x.__setitem__(..., v), [[255], [256], [-1], (300,), [np.int64(300)]]),
+    ("value", lambda x, v: x.__setitem__(..., v), [np.array([300]), [True], 256, -1]),
+    (
+        "value",
+        lambda x, v: x[None].__setitem__(slice(1), v),
+        [[5], [[[[5]]]], np.ones((1,) * 4, "?")],
+    ),
+    ("value", lambda x, v: x[None].__setitem__([0], v), [[255], [256], [[-1]], 256]),
+    ("value", lambda x, v: x.__setitem__(mask_of(x), v), [7, [7], [], [[7]], [256]]),
+    ("value", lambda x, v: x.__setitem__(mask_of(x), v), [np.ones((1, 1, 1), "u1")]),
+    ("value", lambda x, v: x.__setitem__((mask_of(x),), v), [[7], [[7]], np.ones((1, 1), "u1")]),
+    ("value", lambda x, v: x.__setitem__((..., mask_of(x)), v), [[7], [[7]]]),
+    ("value", lambda x, v: x.__setitem__(x == 5, v), [np.ones((1, 1), "u1"), [[7]], 7]),
+    ("value", lambda x, v: x.__setitem__(mask_of(x).tolist(), v), [[[7]], [7], 7]),
+    ("value", lambda x, v: x[None].__setitem__([True], v), [[[[7]]], [7]]),
+    ("vals", lambda x, v: np.place(x, mask_of(x), v), [7, [7, 8], 300, -1, [300], [], [[7]], None]),
+    ("vals", lambda x, v: np.place(x, x != x, v), [7, 300, [300], None, 1 << 70, 1j, b"a"]),
+    ("vals", lambda x, v: np.putmask(x, mask_of(x), v), [7, [7, 8], 300, [300], [[7]]]),
+]
+"""Calls with values of an argument that NumPy checks: it refuses some of them."""
+
+
+def mask_of(x: Any) -> Any:
+    """Return a mask of the host that chooses the last element alone."""
+    mask = np.zeros(x.shape, bool)
+    mask.reshape(-1)[-1:] = True
+    return mask
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2)], ids=str)
+@pytest.mark.parametrize("at", range(len(CHECKED)), ids=lambda at: f"{at} {CHECKED[at][0]}")
+def test_numpy_decides_what_is_refused(at: int, shape: tuple[int, ...]) -> None:
+    """NumPy's errors are one line here, before anything is sent; the results are NumPy's."""
+    device = model()  # NumPy keeps references after an error of a reduction
+    _, call, values = CHECKED[at]
+    for value in values:
+        host = random((*shape, 1), "u1")[..., 0]
+        here = device.asarray(host)
+        link_of(device).traffic.clear()
+        try:
+            expected, refusal = call(host, value), ""
+        except Exception as error:  # noqa: BLE001, any of NumPy's
+            refusal = repr(error)
+        if not refusal:
+            got = call(here, value)
+            assert (got is None) == (expected is None)
+            if got is not None:
+                assert same(np.asarray(got), np.asarray(expected)), (value, shape)
+        else:
+            with pytest.raises(BitlaneError) as caught:
+                print(call(here, value), "of", value, "which NumPy refuses:", refusal)
+            assert "\n" not in str(caught.value)
+            assert not uploads(device), (value, shape)
+        assert same(here.get(), host), (value, shape)
