@@ -5,7 +5,7 @@ Arithmetic on shapes, strides and indices: no memory, no device, and no element 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import gcd, prod
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from .strided import Strided, parse_part
 _Part: TypeAlias = "AnyArray | slice | EllipsisType | None"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """Elements of ``view`` that ``indices``, which broadcast, select along ``axes``."""
 
@@ -34,12 +34,12 @@ class Selection:
     position: int
     """The first axis of the indices in the result."""
 
-    @property
+    @cached_property
     def index_shape(self) -> tuple[int, ...]:
         """The shape that the indices broadcast to."""
         return _common_shape(self.indices)
 
-    @property
+    @cached_property
     def rest(self) -> Strided:
         """The elements that the indices (0, 0, ...) select."""
         view = self.view
@@ -85,7 +85,7 @@ class Selection:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MaskSelection(Selection):
     """Elements that ``mask``, of one axis, selects along the first axes of ``view``.
 
@@ -97,7 +97,7 @@ class MaskSelection(Selection):
     count: int
     """The number of selected elements."""
 
-    @property
+    @cached_property
     def index_shape(self) -> tuple[int, ...]:
         return (self.count,)
 

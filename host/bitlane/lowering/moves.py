@@ -76,15 +76,15 @@ def group_moves(moves: Moves, most: int | None = None) -> list[MoveGroup] | None
 
 def _has_more_groups(moves: Moves, most: int) -> bool:
     """Return whether the first moves show that there are more than ``most`` groups."""
-    checked = _FIRST_CHECKED
-    while checked < len(moves.sources):
+    checked, count = _FIRST_CHECKED, len(moves.sources)
+    while checked == _FIRST_CHECKED or checked < count:
         for starts in (moves.sources, moves.targets):
             gaps = np.sort(np.diff(starts[:checked]))
             # A group has two distances at most, and one to the next group. Grouping takes longer.
             if np.count_nonzero(np.diff(gaps)) > 3 * most:
                 return True
         # A group that is cut in two is counted twice at each level.
-        if len(_group(moves, checked)) > most + 2:
+        if checked < count and len(_group(moves, checked)) > most + 2:
             return True
         checked *= 4
     return False
