@@ -40,6 +40,7 @@ from .elementwise import (
     to_device,
     without_extra_axes,
 )
+from .flat import Flat
 from .indexing import is_advanced, select
 from .masks import select_elements
 from .numpy_protocols import (
@@ -211,6 +212,15 @@ class Array(ArrayBase):
         if is_advanced(key):
             return Array(gather(self._value, select(self._value.strided, key)))
         return self._view(self._value.strided.index(key))
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C's order: ``x.flat[key]`` copies some, ``x.flat[key] = y`` writes."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        self.flat[...] = values
 
     def __len__(self) -> int:
         if not self.shape:

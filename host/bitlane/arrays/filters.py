@@ -1,6 +1,6 @@
-"""NumPy's functions that find, take or replace the elements for which a condition is true.
+"""NumPy's functions that find, take or replace elements by a condition or by their numbers.
 
-The host needs to know which ones: a byte for each element of the condition comes there.
+The host needs to know which ones: a byte for each element of a condition comes there.
 """
 
 from math import prod
@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray
-from ..arguments.operands import as_array
-from ..errors import DataTypeError, ShapeError
+from ..arguments.axes import Axes, normalize_axes
+from ..arguments.operands import as_array, as_truth
+from ..errors import ArrayIndexError, DataTypeError, ShapeError
+from ..lowering.strided import packed_strides
 from .array import Array
-from .elementwise import as_value, cast_on_host, to_device
+from .elementwise import Operand, as_value, cast_on_host, to_device
+from .flat import repeat_to, write_at
+from .functions import as_integers
 from .masks import choose
 from .numpy_protocols import implements
 from .operands import as_operand, as_source, device_of, store_result
+from .selections import assign
 from .shapes import along
 from .transfers import download, upload
 from .truth import is_true
@@ -91,7 +96,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     values = _check(truth.size, vals, target)
     count = int(np.count_nonzero(truth))
     if count:
-        target[truth.reshape(target.shape)] = _repeat(values, count)
+        assign(target._value, truth.reshape(target.shape), _repeated(values, count))
 
 
 @implements(np.putmask)
@@ -108,13 +113,20 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     if not target.size:
         return
     one = given.size == 1
-    values = as_operand("values", given if one else _repeat(given, target.size))
+    values = as_operand("values", given) if one else _repeated(given, target.size)
     source = Array(to_device(target.device, "values", values, target.dtype))
     shape = () if one else target.shape
     choice = choose(
         chosen.reshape(target.shape)._value, source.reshape(shape)._value, target._value
     )
     overwrite(target._value, choice, fresh=True)
+
+
+def _repeated(values: Array | AnyArray, count: int) -> Operand:
+    """Return ``count`` elements as `repeat_to` does. Raises ``ShapeError`` if there are none."""
+    if not values.size:
+        raise ShapeError("values: no elements; expected one or more")
+    return repeat_to(values, count)
 
 
 def _target(name: str, x: Any) -> Array:
@@ -141,11 +153,69 @@ def _check(size: int, values: Any, target: Array) -> Any:
     return values if isinstance(given, Value) else cast_on_host("values", given, target.dtype)
 
 
-def _repeat(values: Any, count: int) -> Any:
-    """Return ``count`` elements of ``values`` in one row, repeated as often as needed."""
-    if not values.size:
-        raise ShapeError("values: no elements; expected one or more")
-    if not isinstance(values, Array):
-        return np.resize(values, count)
-    row = values.reshape(-1)
-    return row if row.size == count else row[np.arange(count) % row.size]
+# --- elements with numbers ------------------------------------------------------------------------
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write ``v``, repeated as often as needed, over the elements with the numbers ``ind``.
+
+    ``mode``: "wrap" and "clip" bring numbers outside into the array. Raises ``ArrayIndexError``,
+    ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
+    """
+    target = _target("a", a)
+    numbers = as_integers("ind", ind).reshape(-1).astype(np.int64)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ShapeError(f"mode: {mode!r}; expected 'raise', 'wrap' or 'clip'")
+    if numbers.size and not target.size:
+        raise ArrayIndexError(f"ind: {numbers[0]}; the array has no elements")
+    if mode == "clip":
+        numbers = numbers.clip(0, target.size - 1)
+    elif mode == "wrap" and numbers.size:
+        numbers = numbers % target.size
+    elif np.size(v):
+        outside = numbers[(numbers < -target.size) | (numbers >= target.size)]
+        if outside.size:
+            raise ArrayIndexError(f"ind: {outside[0]}; the array has {target.size} elements")
+        numbers = np.where(numbers < 0, numbers + target.size, numbers)
+    write_at(target, numbers, v)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write ``val``, repeated as often as needed, over the elements with equal indices.
+
+    ``wrap``: the diagonal of a matrix goes on below it after a row that is left out. Raises
+    ``ShapeError`` for fewer than two axes, or more of different lengths, and as `put` does.
+    """
+    target = _target("a", a)
+    shape = target.shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise ShapeError(f"a: shape {shape}; expected two axes, or more of one length")
+    whole = as_truth("wrap", wrap) or len(shape) > 2
+    end = target.size if whole else min(target.size, shape[1] ** 2)
+    write_at(target, np.arange(0, end, sum(packed_strides(shape)), dtype=np.int64), val)
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Array, trim: str = "fb", axis: Axes | None = None) -> Array:
+    """Return a view without the elements before the first one along each axis that is not 0.
+
+    And without those behind the last one; ``trim``: "f" for the first, "b" for the second, "fb" for
+    both. ``axis``: an axis, or several. Raises ``AxisError`` or ``ShapeError``.
+    """
+    sides = trim.lower() if isinstance(trim, str) else ""
+    if sides not in ("f", "b", "fb", "bf"):
+        raise ShapeError(f"trim: {trim!r}; expected 'f', 'b' or 'fb'")
+    axes = range(filt.ndim) if axis is None else normalize_axes(axis, filt.ndim)
+    if not axes:
+        return filt
+    key = [slice(None)] * filt.ndim
+    found = np.nonzero(_truth_on_host(filt))
+    for at in axes:
+        if not found[at].size:
+            key[at] = slice(0)
+            continue
+        first, last = int(found[at].min()), int(found[at].max())
+        key[at] = slice(first if "f" in sides else None, last + 1 if "b" in sides else None)
+    return filt[tuple(key)]

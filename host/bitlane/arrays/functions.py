@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arguments.axes import as_list, normalize_axis
 from ..arguments.operands import allocating, as_flag, as_truth, oversized
-from ..errors import DataTypeError, OutOfRangeError, ShapeError
+from ..errors import ArrayIndexError, DataTypeError, OutOfRangeError, ShapeError
 from .array import Array, dispatch_where
 from .elementwise import as_value, drop_extra_axes, expect_within, to_device, without_extra_axes
 from .joins import send_all
@@ -131,7 +131,7 @@ def take(a: Array, indices: Any, axis: int | None = None) -> Array:
     The shape of ``indices`` replaces the axis. Raises ``ArrayIndexError`` or ``AxisError``.
     """
     a, at = along(a, axis)
-    whole = _integers("indices", indices)
+    whole = as_integers("indices", indices)
     result = a[(*(slice(None),) * at, whole)]
     return result if whole.ndim else result.copy()
 
@@ -148,7 +148,7 @@ def take_along_axis(arr: Array, indices: Any, axis: int | None = -1) -> Array:
             "arr: an array on the host with indices on a device; expected indices on the host"
             " (indices.get() brings them there)"
         )
-    whole = _integers("indices", indices)
+    whole = as_integers("indices", indices)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     if whole.ndim != arr.ndim:
@@ -165,7 +165,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     ``a`` as one row for None. Raises ``AxisError``, ``DataTypeError`` or ``ShapeError``.
     """
     a, at = along(a, axis)
-    counts = _integers("repeats", repeats)
+    counts = as_integers("repeats", repeats)
     if counts.shape not in ((), (1,), (a.shape[at],)) or (counts < 0).any():
         raise ShapeError(
             f"repeats: shape {counts.shape}, from {counts.min(initial=0)} on; expected a number of"
@@ -192,6 +192,25 @@ def tile(A: Array, reps: int | Sequence[int]) -> Array:
     one = A.reshape([n for side in sides for n in (1, side)])
     many = one.broadcast_to([n for pair in zip(times, sides, strict=True) for n in pair])
     return many.reshape([n * side for n, side in zip(times, sides, strict=True)], copy=True)
+
+
+@implements(np.delete)
+def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
+    """Copy all but the slices at ``obj``, an index of one part, along ``axis``.
+
+    Of ``arr`` as one row for None. Raises ``ArrayIndexError``, ``AxisError`` or ``ShapeError``.
+    """
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+    at = normalize_axis(axis, arr.ndim)
+    count = arr.shape[at]
+    part = np.asarray(obj) if isinstance(obj, Array) else obj
+    with allocating("obj", count * np.dtype(np.int64).itemsize):
+        try:
+            kept = np.delete(np.arange(count, dtype=np.int64), part)
+        except (IndexError, TypeError, ValueError) as error:
+            raise ArrayIndexError(f"obj: {error}; expected an index of {count} slices") from None
+    return arr[(*(slice(None),) * at, kept)]
 
 
 def meshgrid(
@@ -221,7 +240,7 @@ def meshgrid(
     return result
 
 
-def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
+def as_integers(name: str, given: Any) -> np.ndarray[Any, Any]:
     """Return ``given`` as integers on the host.
 
     Raises ``DataTypeError``, ``OutOfRangeError``, or ``ShapeError`` for lists of different lengths.

@@ -52,6 +52,50 @@ def test_elements_that_are_replaced(
         assert same(x.get(), whole)
 
 
+WRITTEN: dict[str, Callable[[Any, Any], Any]] = {
+    "put": lambda x, v: np.put(x, [0, 5, -1, 5], v),
+    "put wrap": lambda x, v: np.put(x, [[99], [-50]], v, mode="wrap"),
+    "put clip": lambda x, v: np.put(x, [99, -50, 3], v, "clip"),
+    "put nothing": lambda x, v: np.put(x, [], v),
+    "fill_diagonal": lambda x, v: np.fill_diagonal(x[0], v),
+    "fill_diagonal wrap": lambda x, v: np.fill_diagonal(x[:, 1], v, wrap=True),
+    "fill_diagonal cube": lambda x, v: np.fill_diagonal(x[:2, :2, :2], v),
+    "flat": lambda x, v: setattr(x, "flat", v),
+    "flat slice": lambda x, v: x.flat.__setitem__(slice(-2, None, -3), v),
+    "flat list": lambda x, v: x.flat.__setitem__([4, -1, 4], v),
+    "flat truth": lambda x, v: x.flat.__setitem__(np.arange(x.size) % 3 == 1, v),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("held", [False, True])
+def test_elements_that_are_written_by_number(device: Device, name: str, held: bool) -> None:
+    """The target is a part of a larger array, whose other elements stay."""
+    kinds: tuple[Any, ...] = (7, [1, 2, 3], random((2, 9), "i4"), np.zeros(0, "u2"))
+    for at, values in enumerate(kinds):
+        for turn in (lambda v: v, lambda v: v.T, lambda v: v[::-1, :, ::-1]):
+            whole = random((9, 6, 7), "u2", at)
+            x = device.asarray(whole)
+            given: Any = device.asarray(np.asarray(values)) if held else values
+            WRITTEN[name](turn(x[1:8:2, 1:5, 1:6]), given)
+            WRITTEN[name](turn(whole[1:8:2, 1:5, 1:6]), values)
+            assert same(x.get(), whole)
+
+
+def test_the_only_element_has_the_number_0(device: Device) -> None:
+    a = np.array(3, "u2")
+    x = device.asarray(a)
+    for each in (x, a):
+        np.put(each, [0, -1], [4, 5])
+    assert same(x.get(), a)
+    assert same(x.flat[[0]].get(), a.flat[[0]])
+    assert len(x.flat) == 1
+    assert [int(each) for each in x.flat] == [5]
+    assert same(
+        np.asarray(device.asarray(random((2, 3), "u1")).T.flat), random((2, 3), "u1").T.ravel()
+    )
+
+
 def test_nothing_is_found(device: Device) -> None:
     x = device.asarray(np.zeros((2, 3), "u1"))
     assert [each.shape for each in np.nonzero(x)] == [(0,), (0,)]
@@ -75,6 +119,13 @@ def test_an_output(device: Device) -> None:
         (lambda x: np.place(x, [True], 1), ShapeError, "mask: 1 elements; expected 6"),
         (lambda x: np.place(x, x.get() == x.get(), []), ShapeError, "values: no elements"),
         (lambda x: np.putmask(x, x, np.arange(3)), DataTypeError, "values: data type int64"),
+        (lambda x: np.put(x, [9], 1), BitlaneError, "ind: 9; the array has 6 elements"),
+        (lambda x: np.put(x, [0], 1, "W"), ShapeError, "mode: 'W'; expected 'raise', 'wrap' or"),
+        (lambda x: np.put(x.get(), [0], x), DataTypeError, "a: of type ndarray; expected"),
+        (lambda x: np.fill_diagonal(x[0], 1), ShapeError, r"a: shape \(3,\); expected two axes"),
+        (lambda x: np.delete(x, 9), BitlaneError, "obj: index 9 is out of bounds"),
+        (lambda x: np.trim_zeros(x[0], "x"), ShapeError, "trim: 'x'; expected 'f', 'b' or 'fb'"),
+        (lambda x: x.flat[9], BitlaneError, "flat: index 9 is out of bounds"),
         (lambda x: np.place(x.get(), x, 1), DataTypeError, "arr: of type ndarray; expected"),
     ],
 )

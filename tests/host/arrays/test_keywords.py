@@ -223,6 +223,18 @@ CHECKED: list[tuple[str, Callable[[Any, Any], Any], list[Any]]] = [
     ("value", lambda x, v: x[None].__setitem__([True], v), [[[[7]]], [7]]),
     ("vals", lambda x, v: np.place(x, mask_of(x), v), [7, [7, 8], 300, -1, [300], [], [[7]], None]),
     ("vals", lambda x, v: np.place(x, x != x, v), [7, 300, [300], None, 1 << 70, 1j, b"a"]),
+    ("ind", lambda x, v: np.put(x, v, 7), [0, -1, [0, 1], 5, [-9], "x", np.array([0.5])]),
+    ("v", lambda x, v: np.put(x, [0], v), [7, [7, 8], [], 300, [300], [[7]], np.array([300])]),
+    ("mode", lambda x, v: np.put(x, [1], 7, v), ["wrap", "clip", "raise", "x"]),
+    ("obj", lambda x, v: np.delete(x, v), [0, -1, [0], [], np.s_[1:], 9, [9], [[0]], 0.5, [True]]),
+    ("axis", lambda x, v: np.delete(x, 0, v), [0, -1, 5, None]),
+    ("axis", lambda x, v: np.delete(x[None], 0, v), [0, 1.5, "0", (0,)]),
+    ("val", lambda x, v: np.fill_diagonal(x[None], v), [7, [7, 8], [], 300, [300], [[7]]]),
+    ("wrap", lambda x, v: np.fill_diagonal(x, 1, v), [True, 0, np.array([1, 2])]),
+    ("key", lambda x, v: x.flat[v], [0, -1, [0], (0,), (0, 1), None, 9, [9], "x", ...]),
+    ("key", lambda x, v: x.flat.__setitem__(v, 7), [0, [0], (0,), (0, 1), None, 9, [-9], "x"]),
+    ("value", lambda x, v: x.flat.__setitem__(slice(2), v), [7, [7, 8, 9], [], [300], 300]),
+    ("value", lambda x, v: x.flat.__setitem__(0, v), [7, [7], 300]),
     ("vals", lambda x, v: np.putmask(x, mask_of(x), v), [7, [7, 8], 300, [300], [[7]]]),
 ]
 """Calls with values of an argument that NumPy checks: it refuses some of them."""
@@ -243,6 +255,7 @@ def test_numpy_decides_what_is_refused(at: int, shape: tuple[int, ...]) -> None:
     _, call, values = CHECKED[at]
     for value in values:
         host = random((*shape, 1), "u1")[..., 0]
+        before = host.copy()
         here = device.asarray(host)
         link_of(device).traffic.clear()
         try:
@@ -259,4 +272,4 @@ def test_numpy_decides_what_is_refused(at: int, shape: tuple[int, ...]) -> None:
                 print(call(here, value), "of", value, "which NumPy refuses:", refusal)
             assert "\n" not in str(caught.value)
             assert not uploads(device), (value, shape)
-        assert same(here.get(), host), (value, shape)
+        assert same(here.get(), before if refusal else host), (value, shape)
