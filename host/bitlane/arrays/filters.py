@@ -14,7 +14,7 @@ from ..arguments.operands import as_array, as_truth
 from ..errors import ArrayIndexError, DataTypeError, ShapeError
 from ..lowering.strided import packed_strides
 from .array import Array
-from .elementwise import Operand, as_value, cast_on_host, to_device
+from .elementwise import as_value, cast_on_host, to_device
 from .flat import repeat_to, write_at
 from .functions import as_integers
 from .masks import choose
@@ -95,38 +95,34 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     truth = _truth_on_host(mask)
     values = _check(truth.size, vals, target)
     count = int(np.count_nonzero(truth))
-    if count:
-        assign(target._value, truth.reshape(target.shape), _repeated(values, count))
+    if not count:
+        return
+    if not values.size:
+        raise ShapeError("vals: no elements; expected one or more")
+    assign(target._value, truth.reshape(target.shape), repeat_to(values, count))
 
 
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write the element of ``values`` with the same number in C's order where ``mask`` is true.
 
-    ``values`` is repeated if it has another size. All of it is done on the device. Raises as
-    `place` does.
+    ``values`` is repeated if it has another size, and nothing is written if it has no elements. All
+    of it is done on the device. Raises as `place` does.
     """
     target = _target("a", a)
     wanted = as_operand("mask", mask)
     given = _check(prod(getattr(wanted, "shape", ())), values, target)
-    chosen = Array(is_true(as_value(target.device, "mask", wanted)))
-    if not target.size:
+    if not target.size or not given.size:
         return
+    chosen = Array(is_true(as_value(target.device, "mask", wanted)))
     one = given.size == 1
-    values = as_operand("values", given) if one else _repeated(given, target.size)
+    values = as_operand("values", given) if one else repeat_to(given, target.size)
     source = Array(to_device(target.device, "values", values, target.dtype))
     shape = () if one else target.shape
     choice = choose(
         chosen.reshape(target.shape)._value, source.reshape(shape)._value, target._value
     )
     overwrite(target._value, choice, fresh=True)
-
-
-def _repeated(values: Array | AnyArray, count: int) -> Operand:
-    """Return ``count`` elements as `repeat_to` does. Raises ``ShapeError`` if there are none."""
-    if not values.size:
-        raise ShapeError("values: no elements; expected one or more")
-    return repeat_to(values, count)
 
 
 def _target(name: str, x: Any) -> Array:

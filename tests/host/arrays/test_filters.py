@@ -117,7 +117,7 @@ def test_an_output(device: Device) -> None:
         (lambda x: np.compress(x, x), ShapeError, r"condition: shape \(2, 3\)"),
         (lambda x: np.compress([1] * 7, x), BitlaneError, "index: 6 for axis 0 of 6"),
         (lambda x: np.place(x, [True], 1), ShapeError, "mask: 1 elements; expected 6"),
-        (lambda x: np.place(x, x.get() == x.get(), []), ShapeError, "values: no elements"),
+        (lambda x: np.place(x, x.get() == x.get(), []), ShapeError, "vals: no elements"),
         (lambda x: np.putmask(x, x, np.arange(3)), DataTypeError, "values: data type int64"),
         (lambda x: np.put(x, [9], 1), BitlaneError, "ind: 9; the array has 6 elements"),
         (lambda x: np.put(x, [0], 1, "W"), ShapeError, "mode: 'W'; expected 'raise', 'wrap' or"),

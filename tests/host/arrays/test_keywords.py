@@ -235,7 +235,7 @@ CHECKED: list[tuple[str, Callable[[Any, Any], Any], list[Any]]] = [
     ("key", lambda x, v: x.flat.__setitem__(v, 7), [0, [0], (0,), (0, 1), None, 9, [-9], "x"]),
     ("value", lambda x, v: x.flat.__setitem__(slice(2), v), [7, [7, 8, 9], [], [300], 300]),
     ("value", lambda x, v: x.flat.__setitem__(0, v), [7, [7], 300]),
-    ("vals", lambda x, v: np.putmask(x, mask_of(x), v), [7, [7, 8], 300, [300], [[7]]]),
+    ("vals", lambda x, v: np.putmask(x, mask_of(x), v), [7, [7, 8], [], 300, [300], [[7]]]),
 ]
 """Calls with values of an argument that NumPy checks: it refuses some of them."""
 
