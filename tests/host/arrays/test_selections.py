@@ -184,6 +184,11 @@ def distances(source: Random, count: int) -> list[int]:
     return found[:count]
 
 
+def grid(outer: int, inner: int) -> np.ndarray[Any, Any]:
+    """Return 70 indices: ten times seven, at two distances."""
+    return np.add.outer(np.arange(10) * outer, np.arange(7) * inner).reshape(-1)
+
+
 @pytest.mark.parametrize(
     ("indices", "commands"),
     [
@@ -192,6 +197,7 @@ def distances(source: Random, count: int) -> list[int]:
         (np.repeat(np.arange(1000), 3), 1),
         (np.add.outer(np.arange(0, 4000, 40), np.arange(7)).reshape(-1), 1),
         ([0, 1, 2, 3, 10, 12, 14, 5], 3),
+        ([*grid(40, 1), *(5000 + grid(90, 2))], 2),
     ],
 )
 def test_runs_steps_and_repetitions_are_one_command(indices: Any, commands: int) -> None:
