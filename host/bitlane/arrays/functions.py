@@ -48,7 +48,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         source = download(given) if isinstance(given, Value) else given
         np.copyto(dst, source, casting=casting, where=np.asarray(where, bool))
     elif mask is None:
-        dst[...] = src
+        dst[...] = given if isinstance(given, np.ndarray) else src
     else:
         expect_within("src", without_extra_axes(given, len(dst.shape)), dst.shape)
         expect_within("where", getattr(mask, "shape", ()), dst.shape)

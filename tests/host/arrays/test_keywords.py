@@ -204,7 +204,7 @@ CHECKED: list[tuple[str, Callable[[Any, Any], Any], list[Any]]] = [
     ("where", lambda x, v: np.invert(x, out=x, where=v), [[1], np.ones(1, "u1"), np.ones(1, "?")]),
     ("where", lambda x, v: np.copyto(x, 1, where=v), [True, 2, [0], 0.5, np.array(1), np.ones(1)]),
     ("casting", lambda x, v: np.copyto(x, 1, v), ["no", "unsafe", "bogus", None, 1]),
-    ("src", lambda x, v: np.copyto(x, v), [1, True, 300, np.uint8(5), np.int64(5), [1]]),
+    ("src", lambda x, v: np.copyto(x, v), [1, True, 300, np.uint8(5), np.int64(5), [1], [True]]),
     ("src", lambda x, v: np.copyto(x.astype("?"), v), [True, 0, 1, 25, np.True_, np.uint8(1)]),
     ("value", lambda x, v: x.__setitem__(..., v), [[255], [256], [-1], (300,), [np.int64(300)]]),
     ("value", lambda x, v: x.__setitem__(..., v), [np.array([300]), [True], 256, -1]),
