@@ -4,19 +4,16 @@ import copy
 import gc
 import pickle
 import re
-from collections.abc import Callable
 from html import escape
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pytest
 
 import bitlane
-from bitlane import BitlaneError, CopyError, DataTypeError, OtherDeviceError, ShapeError
+from bitlane import CopyError, DataTypeError, OtherDeviceError
 from bitlane.api.device import Device
 from bitlane.compiler.nodes import count_pending
-from bitlane.errors import ArrayIndexError
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
 
@@ -70,10 +67,6 @@ def test_arrays_are_computed_together_as_one_job(device: Device) -> None:
 
 def test_other_things_are_not_computed(device: Device) -> None:
     x, other = device.asarray([1]) ^ 1, model()
-    wrong: list[tuple[Any, ...]] = [(), (x, np.zeros(3)), (1,)]
-    for given in wrong:
-        with pytest.raises(DataTypeError, match=r"^compute: expected arrays on a device"):
-            bitlane.compute(*given)
     with pytest.raises(OtherDeviceError, match=r"device\.asarray copies it there"):
         bitlane.compute(x, other.asarray([1]) ^ 1)
     assert x.pending
@@ -138,20 +131,6 @@ def test_only_the_corners_of_a_large_array_are_read(device: Device, shape: tuple
         assert "&lt;1&gt;" in device.asarray([1])._repr_html_()
     with np.printoptions(threshold=8, edgeitems=1):
         assert repr(x).endswith(f"\n{np.array2string(a.T)}>")
-
-
-def test_an_array_in_a_message_is_named_by_its_type(device: Device) -> None:
-    x = device.asarray(random((2, 3), "u1"))
-    wrong: list[Callable[[], Any]] = [
-        lambda: x.reshape(x),
-        lambda: x.transpose(x),
-        lambda: x.to_device(x),
-        lambda: x.__index__(),
-    ]
-    for call in wrong:
-        with pytest.raises(BitlaneError, match=r"of type|shape \(2, 3\), uint8") as caught:
-            call()
-        assert "\n" not in str(caught.value)
 
 
 def test_an_array_is_sent_once_and_its_views_are_not(device: Device) -> None:
@@ -332,10 +311,6 @@ def test_copies_and_outputs(device: Device) -> None:
     assert same(y.get(), a ^ 1)
     assert device.bit_xor(a, x, out=out) is out
     assert not out.any()
-    with pytest.raises(DataTypeError, match="out: uint8; expected an array of uint32"):
-        x.get(out=np.zeros((3, 4), "u1"))
-    with pytest.raises(ShapeError, match="out: shape"):
-        x.get(out=np.zeros((4, 3), "u4"))
 
 
 def test_one_element_as_a_number(device: Device) -> None:
@@ -345,10 +320,6 @@ def test_one_element_as_a_number(device: Device) -> None:
     assert range(9)[x[0, 0]] == 5
     assert x[x[0, 0] ^ x[0, 0], 0].item() == 5
     assert [int(row[0]) for row in device.asarray([[1], [2]])] == [1, 2]
-    with pytest.raises(ShapeError, match="2 elements; expected one"):
-        bool(device.asarray([1, 2]))
-    with pytest.raises(ShapeError, match="without axes has no length"):
-        len(x[0, 0])
 
 
 def test_an_array_that_is_there_comes_back_as_it_is(device: Device) -> None:
@@ -451,6 +422,3 @@ def test_an_operator_in_place_waits_only_where_nothing_is_in_memory_yet(device: 
 def test_item_counts_elements_from_both_ends(device: Device) -> None:
     x = device.asarray([[1, 2], [3, 4]])
     assert [x.item(number) for number in range(-4, 4)] == [1, 2, 3, 4] * 2
-    for number in (-5, 4):
-        with pytest.raises(ArrayIndexError, match=f"item: {number}; the array has 4 elements"):
-            x.item(number)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import Array, ArrayIndexError, BitlaneError
+from bitlane import Array, BitlaneError
 from bitlane.api.device import Device
 from support.host.arrays import link_of, model, random, same, uploads
 
@@ -122,13 +122,6 @@ ITEMS: list[tuple[Any, ...]] = [
 def test_one_item(device: Device, index: tuple[Any, ...]) -> None:
     content = random((4, 3), "u2").T
     _compare(lambda x: x.item(*index), content, device.asarray(content))
-
-
-def test_an_item_that_is_missing_is_an_index_error(device: Device) -> None:
-    with pytest.raises(ArrayIndexError, match="item: 12; the array has 12 elements"):
-        device.asarray(random((3, 4), "u1")).item(12)
-    with pytest.raises(ArrayIndexError, match="item: 0; the array has 0 elements"):
-        device.asarray(np.zeros((3, 0), "u1")).item(0)
 
 
 SHARED: list[tuple[str, Callable[[Any], Any]]] = [

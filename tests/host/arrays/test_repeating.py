@@ -22,6 +22,7 @@ from bitlane import (
 )
 from bitlane.api.device import Device
 from support.host.arrays import link_of, random, same
+from support.host.refusals import refusals
 
 A = random((3, 4), "u2")
 
@@ -118,12 +119,10 @@ def test_the_array_apis_take(device: Device) -> None:
     indices = device.asarray([2, 0])
     assert same(array_api.take(x, indices, axis=0).get(), A[[2, 0]])
     assert same(array_api.take(x[0], indices).get(), A[0, [2, 0]])
-    with pytest.raises(ShapeError, match="axis: None"):
-        array_api.take(x, indices)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
+test_what_is_wrong_is_refused_by_name = refusals(
+    A,
     [
         (lambda x: np.expand_dims(x, 4), AxisError, "axis: 4; expected -3 to 2"),
         (lambda x: array_api.expand_dims(x, axis=-4), AxisError, "axis: -4"),
@@ -148,9 +147,9 @@ def test_the_array_apis_take(device: Device) -> None:
             f"index: {8 * 2**65} bytes do not fit",
         ),
         (lambda x: x[[2**70]], ArrayIndexError, f"index: {2**70}; expected integers of 64 bits"),
-        (lambda x: x[0:1.5], DataTypeError, r"index: slice\(0, 1\.5, None\); expected integers"),  # type: ignore[misc]
+        (lambda x: x[0:1.5], DataTypeError, r"index: slice\(0, 1\.5, None\); expected integers"),
         (lambda x: np.size(x, 5), AxisError, "axis: 5; expected -2 to 1"),
-        (lambda x: np.size(x, 0.5), ShapeError, r"axis: 0\.5; expected an integer"),  # type: ignore[call-overload]
+        (lambda x: np.size(x, 0.5), ShapeError, r"axis: 0\.5; expected an integer"),
         (lambda x: np.expand_dims(x, 1.5), ShapeError, r"axis: 1\.5; expected an integer"),
         (lambda x: np.swapaxes(x, (0, 1), 0), ShapeError, r"axis: \(0, 1\); expected an integer"),
         (lambda x: np.concatenate([x, x], (0, 1)), ShapeError, "expected an integer"),
@@ -174,15 +173,31 @@ def test_the_array_apis_take(device: Device) -> None:
         (lambda x: np.meshgrid(x), ShapeError, "expected one axis each"),
         (lambda x: np.meshgrid(x[0], indexing="ii"), ShapeError, "indexing: 'ii'"),
         (lambda x: array_api.broadcast_arrays(A), DataTypeError, "none on a device"),
+        *(
+            (lambda x, join=join, other=other: join([x, other]), DataTypeError, f"type {kind}; ")
+            for join in (np.concatenate, np.stack)
+            for other, kind in (
+                (np.zeros((3, 4), "c16"), "complex128"),
+                (np.full((3, 4), None), "object"),
+                ([["a"] * 4] * 3, "<U1"),
+            )
+        ),
+        (lambda x: array_api.arange(0, 5, 0), ShapeError, "arange: a step of 0; expected an"),
+        (
+            lambda x: array_api.arange(256, 258, dtype="u1"),
+            OutOfRangeError,
+            "arange: .* 256 out .*; exp",
+        ),
+        (lambda x: array_api.arange("x"), DataTypeError, "arange: "),
+        (lambda x: array_api.arange(3, dtype=np.dtype("c8")), DataTypeError, "dtype: "),
+        (lambda x: array_api.arange(1 << 62), ShapeError, "arange: "),
+        (lambda x: array_api.linspace(0, 1, -1), ShapeError, "num: -1; expected 0 or more"),
+        (lambda x: array_api.linspace(1j, 2, 3), DataTypeError, "linspace: "),
+        (lambda x: array_api.linspace(0, 1, 2.5), DataTypeError, "linspace: "),
+        (lambda x: array_api.take(x, x[0]), ShapeError, "axis: None"),
+        (lambda x: array_api.finfo(array_api.uint8), DataTypeError, "x: uint8; expected a float"),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(
-    device: Device, call: Callable[[Array], Any], error: type[BitlaneError], message: str
-) -> None:
-    x = device.asarray(A)
-    with pytest.raises(error, match=message) as caught:
-        call(x)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_wrong_axis_is_an_error_of_numpys_kinds(device: Device) -> None:
@@ -245,13 +260,6 @@ def test_axes_and_shapes_may_be_arrays(device: Device) -> None:
             x.reshape(wrong)
 
 
-@pytest.mark.parametrize("join", [np.concatenate, np.stack])
-@pytest.mark.parametrize("other", [np.zeros((3, 4), "c16"), np.full((3, 4), None), [["a"] * 4] * 3])
-def test_arrays_of_other_types_are_not_joined(device: Device, join: Any, other: Any) -> None:
-    with pytest.raises(DataTypeError, match=r"arrays: data type (complex128|object|<U1); expected"):
-        join([device.asarray(A), other])
-
-
 @pytest.mark.parametrize("k", [0, 1, -2, 3, 9, -9, 2**70])
 @pytest.mark.parametrize("shape", [(3, None), (3, 5), (4, 2), (0, 3)])
 def test_eye(device: Device, shape: tuple[int, int | None], k: int) -> None:
@@ -270,23 +278,6 @@ def test_ranges(device: Device) -> None:
     assert same(xp.linspace(0, 1, 5, device=device).get(), np.linspace(0, 1, 5))
     got = xp.linspace(0, 1, 5, dtype=xp.float32, endpoint=False, device=device)
     assert same(got.get(), np.linspace(0, 1, 5, endpoint=False, dtype="f4"))
-    wrong: list[tuple[Callable[[], Any], type[BitlaneError], str]] = [
-        (lambda: xp.arange(0, 5, 0, device=device), ShapeError, "arange: a step of 0; expected an"),
-        (
-            lambda: xp.arange(256, 258, dtype=xp.uint8, device=device),
-            OutOfRangeError,
-            "arange: .* 256 out of bounds for uint8; expected numbers that the type holds",
-        ),
-        (lambda: xp.arange("x", device=device), DataTypeError, "arange: "),
-        (lambda: xp.arange(3, dtype=np.dtype("c8"), device=device), DataTypeError, "dtype: "),
-        (lambda: xp.arange(1 << 62, device=device), ShapeError, "arange: "),
-        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "num: -1; expected 0 or more"),
-        (lambda: xp.linspace(1j, 2, 3, device=device), DataTypeError, "linspace: "),
-        (lambda: xp.linspace(0, 1, 2.5, device=device), DataTypeError, "linspace: "),  # type: ignore[arg-type]
-    ]
-    for call, error, message in wrong:
-        with pytest.raises(error, match=message):
-            call()
 
 
 def test_finfo_gives_pythons_floats(device: Device) -> None:
@@ -296,5 +287,3 @@ def test_finfo_gives_pythons_floats(device: Device) -> None:
         assert all(type(limit) is float for limit in limits)
         assert found == array_api.finfo(device.asarray(np.ones(1, dtype)))
         assert (found.bits, found.dtype, found.max) == (8 * dtype.itemsize, dtype, limits[1])
-    with pytest.raises(DataTypeError, match="x: uint8; expected a float type"):
-        array_api.finfo(array_api.uint8)

@@ -373,14 +373,6 @@ def test_comparisons_are_computed_before_their_operands_change(device: Device) -
     assert equal.get().all()
 
 
-def test_a_choice_of_one_argument_is_refused(device: Device) -> None:
-    x = device.asarray(np.zeros(3, np.uint8))
-    with pytest.raises(bitlane.NotOfferedError, match=r"np\.where: .*missing"):
-        np.where(x)
-    with pytest.raises(bitlane.DataTypeError, match="uint8 and float32"):
-        np.where(x, x, np.zeros(3, np.float32))
-
-
 def test_arrays_on_two_devices_are_refused(device: Device) -> None:
     x = device.asarray(np.zeros(3, np.uint8))
     other = model().asarray(np.zeros(3, np.uint8))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import DataTypeError, ShapeError
 from bitlane.api.device import Device
 from support.host.arrays import random, same
 
@@ -111,15 +110,3 @@ def test_sums_of_chosen_truth_values_are_one_pass(device: Device) -> None:
     table = bitlane.explain(np.sum(x, where=device.asarray(mask(4096, 2)), dtype=np.uint32))
     assert table.splitlines()[1].startswith("COUNT_AND SUM")
     assert "fused          1 pass " in table
-
-
-def test_wrong_options(device: Device) -> None:
-    x = device.asarray(random((2, 3), "u1"))
-    with pytest.raises(ShapeError, match=r"where: shape \(2,\); expected one that broadcasts to"):
-        x.sum(where=np.ones(2, bool))
-    with pytest.raises(ShapeError, match=r"where: shape \(4, 2, 3\); expected .*\(2, 3\)"):
-        x.any(where=np.ones((4, 2, 3), bool))
-    with pytest.raises(ShapeError, match=r"out: shape \(2, 3\); expected \(4, 2, 3\)"):
-        np.invert(x, out=x, where=np.ones((4, 2, 3), bool))
-    with pytest.raises(DataTypeError, match="where: data type"):
-        x.sum(where=np.ones(3, "c8"))
