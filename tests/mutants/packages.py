@@ -124,7 +124,6 @@ _HOST = {
     "demo/": ("tests/host/test_demo.py",),
     "pool/": (
         "tests/host/pool/test_workers.py",
-        "tests/host/pool/test_split.py",
         "tests/host/pool/test_pool.py",
         "tests/system/test_pool.py",
     ),
@@ -144,7 +143,6 @@ _SIM = {
     "bench/": (
         "tests/sim/test_bench.py",
         "tests/sim/test_bench_profile.py",
-        "tests/sim/test_bench_search.py",
     ),
     "builds.py": ("tests/sim/device/test_simulator.py",),
     "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
@@ -160,7 +158,6 @@ _BOARDS = {
         "tests/boards/test_build.py",
         "tests/boards/test_seeds.py",
         "tests/boards/test_carries.py",
-        "tests/boards/test_pll.py",
         "tests/boards/test_board.py",
     ),
     "readback/": (

@@ -1,13 +1,22 @@
-"""Reordered statements have the same results, and their values are live for less long."""
+"""Generated C++: reordered statements, expressions of bits, edges and the layout of the state."""
 
+import itertools
 import random
 import re
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from amaranth.hdl import ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
+from amaranth.hdl._ir import PortDirection
 
 from cppsim.cpp.code import Snippet, assignment, block, in_reach, lines_of
+from cppsim.cpp.simulation import write_simulation
+from cppsim.cpp.words import Words, operation
+from cppsim.netlist.design import CellKind, PlainCell
+from cppsim.netlist.lowering import lower
+from support.engines import Bench, on_engine, same_on
 from support.seeds import seeds
 
 STATE = [f"r{k}" for k in range(6)]
@@ -109,3 +118,74 @@ def test_a_block_reads_and_changes_what_its_branches_do() -> None:
     code = block({"c"}, ("if (c) {", branches[0]), ("} else {", branches[1]))
     assert code.lines == ("if (c) {", "  x = a;", "} else {", "  y = b;", "}")
     assert (code.reads, code.changes) == (frozenset("abc"), frozenset("xy"))
+
+
+# --- expressions of bits --------------------------------------------------------------------------
+
+
+EXPECTED = {
+    CellKind.ALL: lambda left, right: left == 0b111,
+    CellKind.ANY: lambda left, right: left != 0,
+    CellKind.EQUAL: lambda left, right: left == right,
+    CellKind.UNEQUAL: lambda left, right: left != right,
+}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_each_part_of_an_operand_counts(kind: CellKind) -> None:
+    words = Words()
+    words.define("a", (10, 11, 12))
+    words.define("b", (20,))
+    words.define("c", (30, 31, 32))
+    left, right = (11, 12, 20), (30, 31, 32)
+    operands = (left,) if kind in (CellKind.ALL, CellKind.ANY) else (left, right)
+    text = operation(PlainCell(kind, operands, (40,)), words).replace("ull", "")
+    for a, b, c in itertools.product(range(8), range(2), range(8)):
+        found = eval(text.replace("1u", "1"), {"a": a, "b": b, "c": c})
+        assert found == EXPECTED[kind](a >> 1 | b << 2, c), text
+
+
+@pytest.mark.parametrize(("kind", "text"), [(CellKind.ALL, "a == 7ull"), (CellKind.ANY, "a != 0")])
+def test_an_operand_that_is_one_variable_is_not_cut(kind: CellKind, text: str) -> None:
+    words = Words()
+    words.define("a", (10, 11, 12))
+    assert operation(PlainCell(kind, ((10, 11, 12),), (40,)), words) == text
+
+
+# --- edges of a simulation ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", ["logic", "message", "clock"])
+def test_an_input_changes_without_a_step_if_logic_alone_reads_it(reader: str) -> None:
+    m, given, shown = Module(), Signal(), Signal()
+    m.d.comb += shown.eq(~given)
+    if reader == "message":
+        with m.If(given):
+            m.d.comb += Print(Format("given"))
+    elif reader == "clock":
+        m.domains.made = ClockDomain(reset_less=True)
+        m.d.comb += ClockSignal("made").eq(given)
+        m.d.made += Signal().eq(1)
+    design = Fragment.get(m, None).prepare(ports={"given": (given, PortDirection.Input)})
+    lowered = lower(design)
+    source = write_simulation(lowered)
+    ((field,),) = [source.fields[lowered.signals[given]]]
+    assert (field.word in source.comb_inputs) == (reader == "logic")
+
+
+@same_on(on_engine)
+def test_registers_of_two_domains_exchange_their_values(sim: Bench) -> None:
+    m, left, right = Module(), Signal(8, init=3), Signal(8, init=5)
+    m.domains.other = ClockDomain(reset_less=True)
+    m.d.sync += left.eq(right)
+    m.d.other += right.eq(left)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            await ctx.tick()
+            sim.seen.append((ctx.get(left), ctx.get(right)))
+
+    simulator = sim.simulator(m, work)
+    simulator.add_clock(1e-6, domain="other")
+    simulator.run()
+    assert sim.seen[0] == (5, 3)

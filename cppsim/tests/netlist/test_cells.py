@@ -1,4 +1,4 @@
-"""Cells of Amaranth's netlists as plain ones, those of other versions of Amaranth too."""
+"""Cells of Amaranth's netlists as plain ones, and wide numbers as words of 64 bits."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -6,7 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from cppsim.netlist.cells import CellWriter
-from cppsim.netlist.design import NotPlain
+from cppsim.netlist.design import (
+    FormattedValue,
+    NotPlain,
+    formatted,
+    from_words,
+    to_words,
+    word_count,
+)
 
 VALUE = (2 << 16, 2 << 16 | 1, 2 << 16 | 2)
 ENABLE = 3 << 16
@@ -76,3 +83,42 @@ def test_a_choice_of_a_constant_condition_is_made_once(condition: int) -> None:
 def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
         CellWriter().take(1, SimpleNamespace())
+
+
+# --- wide numbers ---------------------------------------------------------------------------------
+
+
+WORDS = [
+    (1, 1, 1, [1]),
+    ((1 << 64) - 1, 64, 1, [(1 << 64) - 1]),
+    (1 << 64, 65, 2, [0, 1]),
+    (5 << 128 | 7, 129, 3, [7, 0, 5]),
+]
+
+
+@pytest.mark.parametrize(("value", "width", "count", "words"), WORDS)
+def test_a_number_is_words_of_64_bits(value: int, width: int, count: int, words: list[int]) -> None:
+    assert word_count(width) == count
+    assert to_words(value, count) == words
+    assert from_words(words) == value
+
+
+def test_a_negative_number_has_the_words_of_its_complement() -> None:
+    assert to_words(-1, 2) == [(1 << 64) - 1] * 2
+    assert to_words(-(1 << 64), 2) == [0, (1 << 64) - 1]
+
+
+@pytest.mark.parametrize(
+    ("width", "value", "signed", "unsigned"),
+    [(4, 7, "7", "7"), (4, 8, "-8", "8"), (4, 15, "-1", "15"), (1, 1, "-1", "1"), (0, 0, "0", "0")],
+)
+def test_a_message_shows_a_value_with_its_sign(
+    width: int, value: int, signed: str, unsigned: str
+) -> None:
+    message = (
+        "a ",
+        FormattedValue(width, True, "d"),
+        ", b ",
+        FormattedValue(width, False, ">3d"),
+    )
+    assert formatted(message, [value, value]) == f"a {signed}, b {unsigned:>3}"

@@ -1,15 +1,23 @@
-"""Lowering refuses some designs, and leaves Python as it was with all of them."""
+"""Lowering refuses some designs; passes and simplification leave results as they were."""
 
+import random
 import sys
 
 import pytest
 from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._nir import CombinationalCycle
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
 
-from cppsim.netlist.design import NotPlain
+from cppsim.model.circuit import Circuit
+from cppsim.netlist.design import CellKind, NotPlain, PlainCell
 from cppsim.netlist.lowering import lower
+from cppsim.netlist.passes import trim
+from cppsim.netlist.simplify import folded, share
+from support.plain_cells import number_of, random_cell, value_of
+from support.seeds import seeds
 
 
 def prepared(*, loop: bool) -> Design:
@@ -65,3 +73,112 @@ def test_messages_are_reported_at_edges_or_after_every_change() -> None:
     found = lower(Fragment.get(m, None).prepare(ports={"i": (given, PortDirection.Input)}))
     assert [message.kind for message in found.edge_messages] == ["print", "assert"]
     assert [message.kind for message in found.comb_messages] == ["print"]
+
+
+# --- passes that trim bits ------------------------------------------------------------------------
+
+
+ROWS = [0b1010_0101, 0b0110_1100, 0b1111_0000, 0b0001_1011]
+
+
+class Partly(wiring.Component):
+    """Outputs that read some bits of a register and of a memory, and nothing of others."""
+
+    value: In(8)
+    row: In(2)
+    some: Out(3)
+    stored: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        kept, gone = Signal(8, init=0b0110_1001), Signal(5, init=9)
+        m.d.sync += [kept.eq(self.value), gone.eq(gone + self.value)]
+        m.submodules.rows = rows = Memory(shape=8, depth=4, init=ROWS)
+        m.submodules.unread = unread = Memory(shape=8, depth=4, init=ROWS)
+        port, other = rows.read_port(domain="comb"), unread.read_port()
+        m.d.comb += [port.addr.eq(self.row), other.addr.eq(self.row)]
+        m.d.comb += [self.some.eq(kept[3:6]), self.stored.eq(port.data[2:6])]
+        return m
+
+
+def test_registers_and_memories_have_the_bits_that_are_read() -> None:
+    design = Circuit(Partly()).design
+    trim(design)
+    (register,) = design.registers
+    assert register.start == (1, 0, 1)  # bits 3 to 5
+    assert len(register.result) == len(register.following) == len(register.reset_value) == 3
+    (memory,) = design.memories
+    assert memory.width == 4
+    assert memory.number == 0
+    assert memory.columns == (2, 3, 4, 5)
+    assert [len(read.result) for read in memory.reads] == [4]
+
+
+def test_a_second_trim_finds_nothing() -> None:
+    design = Circuit(Partly()).design
+    trim(design)
+    before = [*design.cells], [*design.registers], [*design.memories]
+    trim(design)
+    assert (design.cells, design.registers, design.memories) == before
+
+
+# --- folded and shared cells ----------------------------------------------------------------------
+
+
+A, B, C, D, E, F, G, H = range(2, 10)
+
+
+@pytest.mark.parametrize("seed", seeds(4, 8))
+def test_a_folded_cell_results_in_the_same(seed: int) -> None:
+    chance = random.Random(seed)
+    for number in range(400):
+        cell = random_cell(chance)
+        found = folded(cell)
+        for choice in range(16):
+            values = {bit: choice >> index & 1 for index, bit in enumerate((A, B, C, D))}
+            expected = value_of(cell, values)
+            if isinstance(found, PlainCell):
+                assert found.result == cell.result
+                assert value_of(found, values) == expected, (seed, number, cell, found)
+            else:
+                assert number_of(found, values) == expected, (seed, number, cell, found)
+
+
+@pytest.mark.parametrize(
+    ("cell", "result"),
+    [
+        (PlainCell(CellKind.AND, ((A, B, 1), (1, 0, C)), (F, G, H)), (A, 0, C)),
+        (PlainCell(CellKind.MUX, ((A, B), (C,), (A, B)), (F, G)), (A, B)),
+        (PlainCell(CellKind.MUX, ((0,), (C,), (1,)), (F,)), (C,)),
+        (PlainCell(CellKind.EQUAL, ((A, 0), (1, 0)), (F,)), (A,)),
+        (PlainCell(CellKind.EQUAL, ((A, 0), (B, 1)), (F,)), (0,)),
+        (PlainCell(CellKind.LESS, ((A, B), (0, 0)), (F,)), (0,)),
+        (PlainCell(CellKind.LEFT, ((A, B, C), (1, 0)), (F, G, H)), (0, A, B)),
+        (PlainCell(CellKind.MULTIPLY, ((A, B, C), (0, 1, 0)), (F, G, H)), (0, A, B)),
+    ],
+    ids=lambda x: x.kind.value if isinstance(x, PlainCell) else "",
+)
+def test_what_is_known_is_no_cell(cell: PlainCell, result: tuple[int, ...]) -> None:
+    assert folded(cell) == result
+
+
+def test_equal_cells_are_one_wherever_they_stand() -> None:
+    """Two sums, each of a product, with operands in any order: the later ones listed first."""
+    cells = [
+        PlainCell(CellKind.ADD, ((E,), (C,)), (F,)),
+        PlainCell(CellKind.ADD, ((C,), (D,)), (G,)),
+        PlainCell(CellKind.AND, ((B,), (A,)), (E,)),
+        PlainCell(CellKind.AND, ((A,), (B,)), (D,)),
+    ]
+    same: dict[int, int] = {}
+    kept = share(cells, same)
+    assert len(kept) == 2
+    assert same.get(F, F) == same.get(G, G)
+    assert same.get(D, D) == same.get(E, E)
+
+
+def test_other_names_for_bits_are_followed_to_their_ends() -> None:
+    same = {F: E, E: D, G: H}
+    (kept,) = share([PlainCell(CellKind.AND, ((F,), (G,)), (A,))], same)
+    assert kept.operands == ((D,), (H,))
+    assert same == {F: D, E: D, G: H}

@@ -1,4 +1,4 @@
-"""The control window reads and writes what `abi` says, and nothing else."""
+"""The registers of the control window, and the activity of the readers that they count."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -26,6 +26,7 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers
 from support.rtl.streams import elaborated, simulate
 
@@ -382,3 +383,23 @@ async def test_a_read_after_a_write_sees_it_without_a_pause(host: Host) -> None:
         await host.write(name, word)
         seen = await host.read(name)
         assert seen == word & (0xFFFF if name == "DOORBELL" else 0xFFFF_FFFF)
+
+
+# --- activity of readers --------------------------------------------------------------------------
+
+
+def test_beats_and_stalls_of_two_bursts() -> None:
+    """A burst of 2 beats, then one of 1 that is requested while the last beat arrives."""
+    dut = ReadActivity()
+    seen: list[str] = []
+
+    async def drive(ctx: Any) -> None:
+        for request, length, beat in zip("1000100000", "1000000000", "0010100100", strict=True):
+            ctx.set(dut.request, int(request))
+            ctx.set(dut.length, int(length))
+            ctx.set(dut.data, int(beat))
+            seen.append("b" if ctx.get(dut.beat) else "s" if ctx.get(dut.stall) else ".")
+            await ctx.tick()
+
+    simulate(dut, drive)
+    assert "".join(seen) == "..sbsbssb."

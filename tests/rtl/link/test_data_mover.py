@@ -1,4 +1,4 @@
-"""The mover reads and writes exactly the bytes of a request, at any address, in few bursts."""
+"""The movers access the memory once for each part of a request, in order, at any alignment."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ import pytest
 from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.data_mover import DataMover
+from bitlane_rtl.link.word_mover import WordMover
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, simulate
 from support.seeds import seeds, slow
@@ -227,3 +228,65 @@ def test_cycles(width: int, size: int) -> None:
     assert (read[1] - read[0], read[2] - read[1]) == (12 + 4, words - 1)
     assert (write[1] - write[0], write[2] - write[1]) == (1, words - 1 + 12 + 2)
     assert misaligned[2] - misaligned[0] == read[2] - read[0] + 1
+
+
+# --- the mover of words ---------------------------------------------------------------------------
+
+
+FIRST, WORDS = 0x1230, 20
+
+
+@pytest.mark.parametrize("haste", [1.0, 0.4])
+@pytest.mark.parametrize("write", [False, True])
+def test_each_word_is_accessed_once(write: bool, haste: float) -> None:
+    dut = compiled(WordMover, 16)
+    rng = random.Random(1)
+    data = [rng.getrandbits(32) for _ in range(WORDS)]
+    seen: list[tuple[int, int, int]] = []
+    moved: list[int] = []
+    cycles = 0
+
+    async def memory(ctx: Any) -> None:
+        port = dut.memory
+        access = (port.enable, port.address, port.strobe, port.write_data)
+        while True:
+            ready = rng.random() < haste
+            ctx.set(port.ready, ready)
+            *_, enable, address, strobe, word = await ctx.tick().sample(*access)
+            ctx.set(port.read_data, rng.getrandbits(32))
+            if enable and ready:
+                seen.append((address, strobe, word if strobe else 0))
+                if not strobe:
+                    ctx.set(port.read_data, data[(address - FIRST) // 4])
+
+    async def executor(ctx: Any) -> None:
+        nonlocal cycles
+        transfer = dut.transfer
+        for number in range(WORDS):
+            ctx.set(transfer.address, FIRST + 4 * number)
+            ctx.set(transfer.words.p.data, data[number])
+            ctx.set(transfer.words.p.strobe, number % 15 + 1)
+            ctx.set(transfer.words.valid, write)
+            ctx.set(transfer.read.ready, not write)
+            done = 0
+            while not done:
+                sampled = ctx.tick().sample(
+                    transfer.words.ready if write else transfer.read.valid, transfer.read.payload
+                )
+                *_, done, word = await sampled
+                cycles += 1
+            moved.append(word)
+        ctx.set(transfer.words.valid, 0)
+        ctx.set(transfer.read.ready, 0)
+        await ctx.tick().repeat(4)
+
+    simulate(dut, executor, background=[memory])
+    assert [address for address, _, _ in seen] == [FIRST + 4 * n for n in range(WORDS)]
+    if write:
+        assert [(strobe, word) for _, strobe, word in seen] == [
+            (n % 15 + 1, data[n]) for n in range(WORDS)
+        ]
+    else:
+        assert moved == data
+    if haste == 1.0:
+        assert cycles == WORDS * (1 if write else 2)

@@ -1,6 +1,7 @@
-"""A datagram is good if its bytes are SESSION, whole frames and the right CRC."""
+"""A datagram is let through if its CRC is right, which is zlib's."""
 
 import random
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from bitlane_rtl.abi.datagrams import GOODBYE
 from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.link.crc32 import Crc32
 from bitlane_rtl.link.datagram_check import DatagramCheck
 from cppsim import Model
 from support.ethernet.datagrams import datagram_of, frames_in, goodbye
@@ -143,3 +145,37 @@ def test_random_datagrams_with_a_right_crc(model: Model, seed: int) -> None:
     expected = [frames_in(payload) is not None for payload in payloads]
     assert verdicts(model, payloads, None) == expected
     assert 50 < sum(expected) < 450
+
+
+# --- the CRC of words -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_random_words(width: int) -> None:
+    """Some cycles have no word, and some words are ignored because the CRC is cleared."""
+    rng = random.Random(width)
+    cycles = 500
+    words = [rng.getrandbits(width) for _ in range(cycles)]
+    valid = [rng.random() < 0.7 for _ in range(cycles)]
+    clear = [rng.random() < 0.05 for _ in range(cycles)]
+    found = run(
+        Model(Crc32(width)),
+        {
+            "data": np.array(words, np.uint32),
+            "valid": np.array(valid, np.uint8),
+            "clear": np.array(clear, np.uint8),
+        },
+        ["crc"],
+    )["crc"]
+    covered, lengths = b"", set()
+    for cycle, word in enumerate(words):
+        assert int(found[cycle]) == zlib.crc32(covered), f"cycle {cycle}"
+        covered += word.to_bytes(width // 8, "little") if valid[cycle] else b""
+        covered = b"" if clear[cycle] else covered
+        lengths.add(len(covered))
+    assert max(lengths) >= 20 * width // 8
+
+
+def test_a_width_that_is_too_large() -> None:
+    with pytest.raises(ValueError, match="width: 33; expected 1 to 32"):
+        Crc32(33)

@@ -5,9 +5,12 @@ import re
 from typing import Any
 
 import pytest
+from amaranth.hdl import Cat
 
 from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.stream_unit.assembler import PacketAssembler
 from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_unit.core import StreamCore
 from bitlane_rtl.stream_unit.unit import StreamUnit
 from support.rtl.packets import (
     EMPTY,
@@ -19,7 +22,16 @@ from support.rtl.packets import (
     control,
     exchange,
 )
-from support.rtl.streams import ALL_STALLS, Stalls, compiled, elaborated
+from support.rtl.streams import (
+    ALL_STALLS,
+    Sink,
+    Source,
+    Stalls,
+    channel,
+    compiled,
+    elaborated,
+    simulate,
+)
 from support.seeds import slow
 
 ALL = StreamConfiguration()
@@ -196,3 +208,59 @@ REFUSED_CONFIGURATIONS = [
 def test_a_unit_that_cannot_be_built_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         StreamConfiguration(**fields)
+
+
+# --- truth values of packets ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("negate", [0, 1])
+def test_a_sum_that_comes_back_to_zero_is_not_none(negate: int) -> None:
+    def result(total: int, *, last: bool) -> dict[str, Any]:
+        side = {"keep": 0xFF, "last": last, "sums": 1, "truth": 1, "negate": negate}
+        edge = {"last": last, "end": last}
+        lanes = {"lane": Lane.BITS_32, "out_lane": Lane.BITS_32}
+        data = {"data": total << 32 | total, "partial": not last, "edge": edge, **lanes}
+        return {"result": data, "sideband": side}
+
+    packets = [(0, 1 << 31, 0), (0, 0), (0xFFFF_FFFF,), (0,)]
+    sent = [
+        result(total, last=number == len(packet) - 1)
+        for packet in packets
+        for number, total in enumerate(packet)
+    ]
+    circuit = elaborated(PacketAssembler, StreamConfiguration())
+    source, sink = Source(circuit.i, sent), Sink(circuit.o, len(packets))
+    simulate(circuit, source, sink)
+    assert [beat.data & 0xFF for beat in sink.payloads] == [1 - negate, negate, 1 - negate, negate]
+    assert {beat.keep for beat in sink.payloads} == {1}
+
+
+# --- the stream core ------------------------------------------------------------------------------
+
+
+FIELDS = ("data", "keep", "last", "user")
+
+
+@pytest.mark.parametrize("registers", [False, True])
+def test_packets_between_the_buses(registers: bool) -> None:
+    config = StreamConfiguration(data_width=8, user_width=2, ops=frozenset({Op.XOR, Op.NOT}))
+    core = elaborated(StreamCore, config, registers=registers)
+    assert core.latency == StreamUnit(config).latency
+    a, y = (channel(bus, "t", *FIELDS) for bus in (core.s_axis_a, core.m_axis_y))
+    b = channel(core.s_axis_b, "t", *FIELDS[:3])
+    if not registers:
+        a.payload = Cat(a.payload, core.control.op)
+    # Registers begin with the lowest operation that was built, XOR.
+    beats = [(0x5A, 1, 0, 0b10), (0xFF, 1, 1, 0b01), (0x00, 1, 1, 0b11)]
+    packed = [d | k << 8 | e << 9 | u << 10 | Op.XOR << 12 for d, k, e, u in beats]
+    others = [d | 1 << 8 | e << 9 for d, e in ((0x0F, 0), (0xF0, 1), (0x11, 0), (0x22, 1))]
+    if registers:
+        packed = [word & 0xFFF for word in packed]
+    sink = Sink(y, 3)
+    simulate(core, Source(a, packed), Source(b, others), sink)
+    found = [(x & 0xFF, x >> 8 & 1, x >> 9 & 1, x >> 10) for x in sink.bits]
+    assert found == [
+        (0x55, 1, 0, 0b10),
+        (0x0F, 1, 1, 0b01),
+        (0x11, 1, 1, 0b11 | UNEQUAL << 2),
+    ]

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,21 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import encode
 from bitlane.errors import LayoutError, UnsupportedError
-from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
+from bitlane_rtl.abi import MAX_LOOPS, RECORD_SEAL, RECORD_WORDS, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.campaigns import harness
 from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of
-from bitlane_sim.campaigns.plan import Stage
+from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of, make_circuit
+from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.fields import Fields, Limits, refusals
+from bitlane_sim.system.system import System
 from support.record import Record
 from support.rtl.random_records import random_record
+from support.sim.harnesses import SMALL, quiet, small_circuit
 from support.watched import WatchedInterpreter
 
 pytestmark = pytest.mark.slow
@@ -151,3 +155,61 @@ def test_numbers_do_not_depend_on_who_is_beside_them() -> None:
     assert set(found.tolist()) == set(range(7))
     assert not np.array_equal(found, draw(3, numbers, "stall", 7))
     assert not np.array_equal(found, draw(4, numbers, "latency", 7))
+
+
+# --- pairs of wrong bits --------------------------------------------------------------------------
+
+
+def test_every_bit_and_every_pair_but_those_of_the_seal() -> None:
+    plan = RecordPlan(Stage(small_circuit(), "threads"), None)
+    jobs, low, high = plan.bits(np.arange(plan.instances))
+    for number, job in enumerate(plan.jobs):
+        found = set(zip(low[jobs == number].tolist(), high[jobs == number].tolist(), strict=True))
+        bits = [bit for bit in range(32 * int(job.used[0])) if not 24 <= bit < 32]
+        assert found == {(x, y) for x in bits for y in bits if x <= y}
+        assert len(found) == np.count_nonzero(jobs == number)
+
+
+def test_records_are_sealed_as_the_contract_has_it() -> None:
+    plan = RecordPlan(Stage(small_circuit(), "threads"), 300)
+    portion = plan.portion(plan.numbers())
+    original = np.stack([job.records[0] for job in plan.jobs])[plan.bits(portion.numbers)[0]]
+    for record, used, before in zip(
+        portion.work.records[:, 0], portion.work.used[:, 0], original, strict=True
+    ):
+        taken = Record([int(word) for word in record])
+        assert taken.used == used
+        assert np.bitwise_xor.reduce(record[:used].astype("<u4").view(np.uint8)) == RECORD_SEAL
+        changed = np.bitwise_count(record ^ before)
+        assert changed[0] <= 8 + 2
+
+
+def test_nothing_is_wrong_with_a_share_of_them() -> None:
+    stage = Stage(small_circuit(), "threads")
+    plan = RecordPlan(stage, 1500)
+    outcomes = run_plan(stage, plan, plan.numbers(), quiet)
+    assert outcomes.failures == []
+    assert plan.codes.sum() + plan.slow.sum() == 1500
+    ended = {Status(code) for code in np.flatnonzero(plan.codes.sum(axis=0)).tolist()}
+    assert ended == set(Status) - {
+        Status.BAD_SEAL,
+        Status.READ_ERROR,
+        Status.WRITE_ERROR,
+        Status.TIMEOUT,
+        Status.BAD_DOORBELL,
+    }
+
+
+def test_an_engine_that_takes_its_memory_for_larger_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def larger(configuration: Any) -> System:
+        return System(replace(configuration, memory_bytes=2 * configuration.memory_bytes))
+
+    monkeypatch.setattr(harness, "System", larger)
+    stage = Stage(make_circuit(SMALL), "threads")
+    plan = RecordPlan(stage, 300)
+    outcomes = run_plan(stage, plan, plan.numbers(), quiet)
+    assert outcomes.failures
+    assert "expected PAST_MEMORY" in "".join(outcomes.failures)
+    assert outcomes.failures[0].startswith(f"bitlane campaign records --config '{SMALL}' --replay")
