@@ -14,8 +14,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import bitlane
-from bitlane import dml
-from bitlane.api.device import Device
+from bitlane import Device, dml
 from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.host.line import LeanLink

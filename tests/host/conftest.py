@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.command_line import CommandLine

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import bitlane
 from bitlane import dml
-from bitlane.dml import FeatureLevel
+from bitlane.dml import DataType, FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS
-from bitlane.dml.types import DataType
 from support.seeds import examples
 from support.system.devices import DEVICES, memory_of, noise, opened
 from support.system.jobs import Job, evaluate, execute, jobs

@@ -19,14 +19,10 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from cppsim.batch.batch import Batch
+from cppsim import Batch, Model, Program, ReferenceModel, StorageAccess, StoragePort
 from cppsim.errors import BatchError, SimulationError
 from cppsim.model.circuit import Circuit
 from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.program import Program
-from cppsim.model.reference import ReferenceModel
-from cppsim.model.storage import StorageAccess, StoragePort
 
 MODELS = (Model, ReferenceModel)
 

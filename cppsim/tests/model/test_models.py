@@ -14,13 +14,9 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Format, Module, Signal, s
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from cppsim.batch.batch import Batch
+from cppsim import Batch, Model, Program, ReferenceModel, StorageAccess, StoragePort
 from cppsim.errors import BatchError, SimulationError
 from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.program import Program
-from cppsim.model.reference import ReferenceModel
-from cppsim.model.storage import StorageAccess, StoragePort
 from cppsim.netlist.design import from_words
 from support.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 from support.processes import succeed

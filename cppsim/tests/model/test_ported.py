@@ -21,11 +21,9 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from cppsim import Model, Program, ReferenceModel
 from cppsim.errors import SimulationError
 from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.program import Program
-from cppsim.model.reference import ReferenceModel
 from support.seeds import seeds, slow
 from support.zoo import Calculator, Memories, Registers, stimuli
 

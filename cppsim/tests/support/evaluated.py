@@ -6,7 +6,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from cppsim.model.storage import StorageAccess, StoragePort
+from cppsim import StorageAccess, StoragePort
 
 READS = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
 WRITES = {"buffer": "ram", "enable": "write", "address": "write_word", "data": "write_data"}

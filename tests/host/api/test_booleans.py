@@ -8,9 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import array_api
+from bitlane import Device, array_api
 from bitlane.api.catalogue import BitOperators
-from bitlane.api.device import Device
 from bitlane.errors import ShapeError
 from support.host.arrays import model, same
 

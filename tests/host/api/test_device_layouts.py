@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from bitlane import reference
-from bitlane.api.device import Device
+from bitlane import Device, reference
 from bitlane.driver.allocator import Allocation
 from bitlane.errors import DeviceFault, OutOfDeviceMemory
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane import Array, array_api
-from bitlane.api.device import Device
+from bitlane import Array, Device, array_api
 from support.host.arrays import random, same
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import CopyError, DataTypeError, OtherDeviceError
-from bitlane.api.device import Device
+from bitlane import CopyError, DataTypeError, Device, OtherDeviceError
 from bitlane.compiler.nodes import count_pending
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads

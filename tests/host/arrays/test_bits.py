@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import BitlaneError, DataTypeError, ShapeError
-from bitlane.api.device import Device
+from bitlane import BitlaneError, DataTypeError, Device, ShapeError
 from bitlane_rtl.abi import Lane
 from support.host.arrays import model, random, same
 from support.host.refusals import refusals

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane import Array, DataTypeError
+from bitlane import Array, DataTypeError, Device
 from bitlane import array_api as xp
-from bitlane.api.device import Device
 from support.host.arrays import random
 
 BIG: dict[str, Callable[[Device, NDArray[Any]], tuple[Any, Any]]] = {

@@ -11,12 +11,12 @@ from bitlane import (
     Array,
     BitlaneError,
     DataTypeError,
+    Device,
     NotOfferedError,
     OutOfHostMemory,
     ShapeError,
     array_api,
 )
-from bitlane.api.device import Device
 from bitlane.errors import LinkError
 from support.host.arrays import link_of, random, same
 from support.host.refusals import refusals

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane import Array
-from bitlane.api.device import Device
+from bitlane import Array, Device
 from bitlane.arrays import value
 from support.host.arrays import model, random, same
 from support.host.interrupts import attempt

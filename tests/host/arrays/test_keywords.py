@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import Array, BitlaneError
-from bitlane.api.device import Device
+from bitlane import Array, BitlaneError, Device
 from support.host.arrays import link_of, model, random, same, uploads
 
 METHODS = [

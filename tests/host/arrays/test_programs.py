@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from bitlane import Array, BitlaneError
-from bitlane.api.device import Device
+from bitlane import Array, BitlaneError, Device
 from support.host.arrays import KINDS, OPERATORS, model, random, same
 from support.seeds import examples
 from support.system.devices import DEVICES, opened

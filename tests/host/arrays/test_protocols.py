@@ -14,6 +14,7 @@ from bitlane import (
     BitlaneError,
     BusyError,
     DataTypeError,
+    Device,
     ExchangeError,
     MissingError,
     NotOfferedError,
@@ -21,7 +22,6 @@ from bitlane import (
     array_api,
 )
 from bitlane import array_api as xp
-from bitlane.api.device import Device
 from bitlane.arrays.value import Claim
 from bitlane.driver.driver import Storage
 from support.host.arrays import link_of, model, random, same

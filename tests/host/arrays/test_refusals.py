@@ -14,6 +14,7 @@ from bitlane import (
     BusyError,
     CopyError,
     DataTypeError,
+    Device,
     FreedError,
     LinkError,
     MissingError,
@@ -23,7 +24,6 @@ from bitlane import (
     OutOfRangeError,
     ShapeError,
 )
-from bitlane.api.device import Device
 from bitlane.arrays import elementwise as operations
 from bitlane.arrays import value
 from bitlane.compiler.nodes import Expression, apply

@@ -14,13 +14,13 @@ from bitlane import (
     AxisError,
     BitlaneError,
     DataTypeError,
+    Device,
     NotOfferedError,
     OutOfHostMemory,
     OutOfRangeError,
     ShapeError,
     array_api,
 )
-from bitlane.api.device import Device
 from support.host.arrays import link_of, random, same
 from support.host.refusals import refusals
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import ShapeError
-from bitlane.api.device import Device
+from bitlane import Device, ShapeError
 from support.host.arrays import random, same
 from support.host.refusals import refusals
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import Array, BitlaneError
-from bitlane.api.device import Device
+from bitlane import Array, BitlaneError, Device
 from bitlane.arrays.strided import Strided
 from bitlane.errors import (
     DataTypeError,

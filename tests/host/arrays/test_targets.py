@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import Array, BitlaneError
-from bitlane.api.device import Device
+from bitlane import Array, BitlaneError, Device
 from bitlane.errors import UnsupportedError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View

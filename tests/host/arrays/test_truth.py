@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import array_api
-from bitlane.api.device import Device
+from bitlane import Device, array_api
 from bitlane.errors import OtherDeviceError, UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same

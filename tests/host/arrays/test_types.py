@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import DataTypeError, OutOfRangeError
-from bitlane.api.device import Device
+from bitlane import DataTypeError, Device, OutOfRangeError
 from support.host.arrays import KINDS, OPERATORS, model, random, same
 from support.system.devices import DEFAULT, opened
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.api.device import Device
+from bitlane import Device
 from support.host.arrays import random, same
 
 TYPES = ["i2", "?", *(pytest.param(name, marks=pytest.mark.slow) for name in ("u1", "i4", "u8"))]

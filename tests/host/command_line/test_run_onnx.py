@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bitlane.command_line.run_onnx
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.driver.driver import Driver
 from support.command_line import CommandLine

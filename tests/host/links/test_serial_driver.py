@@ -10,8 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bitlane import dml
-from bitlane.api.device import Device
+from bitlane import Device, dml
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import remote_link

@@ -10,7 +10,7 @@ import pytest
 
 import bitlane
 import bitlane.onnx.backend
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.errors import LinkError, SettingError
 from bitlane.onnx import OnnxError, OnnxMissingError
 from support.host.arrays import model

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, prepare
 from bitlane.onnx.model import DeviceGroup
 from support.host import binary_layers

@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 from onnx import ModelProto
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.onnx import OnnxError, prepare
 from support.host.arrays import random, same
 

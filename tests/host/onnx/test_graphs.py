@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.arrays.value import Value
 from bitlane.errors import DataTypeError, OtherDeviceError, ShapeError
 from bitlane.onnx import OnnxError, prepare

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 
 import bitlane
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.model import DeviceGroup
 from support.host.arrays import same

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.errors import ShapeError
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.cut import read_graph

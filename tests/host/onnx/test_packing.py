@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.onnx import prepare
 from bitlane.onnx.packing import pack_bits
 from bitlane_rtl.abi import Lane

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import bitlane.onnx.rest
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.errors import SettingError, ShapeError
 from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, is_compatible, prepare
 from bitlane.onnx.model import DeviceGroup, RestGroup

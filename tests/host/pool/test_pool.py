@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bitlane import BitlaneError
-from bitlane.api.device import Device
+from bitlane import BitlaneError, Device
 from bitlane.pool import Pool
 from bitlane.pool.split import chunk_of, split, split_axis
 from support.host.arrays import model, random, same

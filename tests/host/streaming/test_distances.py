@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import reference
-from bitlane.api.device import Device
+from bitlane import Device, reference
 from bitlane.errors import (
     DataTypeError,
     OutOfDeviceMemory,

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bitlane import reference
-from bitlane.api.device import Device
+from bitlane import Device, reference
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
 from bitlane_rtl.abi import Mode

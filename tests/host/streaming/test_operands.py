@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.errors import BitlaneError, DataTypeError, OutOfRangeError, ShapeError
 from bitlane.streaming.transfer import Layout, source_of, store
 from support.host.arrays import link_of, model, random, same

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Family

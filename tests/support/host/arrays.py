@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.model_link import ModelLink

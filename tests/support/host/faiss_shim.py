@@ -12,8 +12,7 @@ import faiss
 import numpy as np
 
 import bitlane
-from bitlane import BinaryIndex, BitlaneError
-from bitlane.api.device import Device
+from bitlane import BinaryIndex, BitlaneError, Device
 
 
 class SearchParameters:

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import BinaryIndex
-from bitlane.api.device import Device
+from bitlane import BinaryIndex, Device
 from bitlane.driver.driver import Driver
 from bitlane.search import subsets
 from bitlane_rtl.abi import Op

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bitlane.api.device import Device
+from bitlane import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links import remote_link
