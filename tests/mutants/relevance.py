@@ -63,6 +63,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "abi/rows.py": ("tests/host/test_validate.py",),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
+    "bit_unit/op_decode.py": ("tests/rtl/bit_unit/test_logic.py",),
     "bit_unit/row_sum.py": ("tests/rtl/bit_unit/test_popcount.py",),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
     "bus/sram.py": ("tests/rtl/bus/test_shared_sram.py",),

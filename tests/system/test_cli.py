@@ -1,7 +1,8 @@
-"""``bitlane run`` as a user types it: its output, its exit codes and its files."""
+"""``bitlane run`` as a user types it, and the shell's completion of its words."""
 
 import json
 import re
+import shlex
 from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE
+from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane_boards import boards
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.device.link import SimulatorLink, open_link
 from support.command_line import CommandLine
-from support.processes import run_python
+from support.processes import run_python, succeed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -223,3 +225,59 @@ def test_every_command_stands_in_one_group_of_the_help(bitlane: CommandLine) -> 
             commands.append(command[1])
     assert list(listed) == ["use", "boards", "measure and verify"]
     assert sorted(chain(*listed.values())) == names
+
+
+# --- completion by bash ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("completion") / "bitlane"
+    with pytest.MonkeyPatch.context() as patch, file.open("w", encoding="utf-8") as output:
+        patch.setattr("sys.stdout", output)
+        assert main(["completion", "bash"]) == DONE
+    return file
+
+
+def completed(script: Path, folder: Path, *typed: str) -> set[str]:
+    """Return bash's completions of the last word of ``typed``."""
+    words = shlex.join(["bitlane", *typed])
+    lines = [
+        f"source {shlex.quote(str(script))}",
+        f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; COMPREPLY=()",
+        "$(complete -p bitlane | sed 's/.*-F \\([^ ]*\\).*/\\1/')",
+        'printf "%s\\n" "${COMPREPLY[@]}"',
+    ]
+    return set(succeed("bash", "--norc", "-c", "\n".join(lines), cwd=folder).split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (("va",), {"validate"}),
+        (("",), {"build", "completion", "info", "run"}),
+        (("build", "iceb"), {"icebreaker", "icebreaker-bram"}),
+        (("flash", ""), set(boards())),
+        (("simulate", "t"), {"tangnano9k"}),
+        (("export", "--configuration", "s"), {"small"}),
+        (("run", "--no"), {"--no-check"}),
+        (("run", "mod"), {"model.json"}),
+        (("flash", "hx8k", "mod"), {"model.json"}),
+    ],
+    ids=lambda words: " ".join(sorted(words)),
+)
+def test_a_tab_completes(
+    typed: tuple[str, ...], expected: set[str], script: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "model.json").write_text("{}")
+    found = completed(script, tmp_path, *typed)
+    assert expected == found if typed[-1] else expected <= found
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "tcsh", "zsh"])
+def test_every_shell_gets_the_names(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == DONE
+    printed = capsys.readouterr().out
+    assert [
+        word for word in ("simulate", "icepi-zero", "feature-level") if word not in printed
+    ] == []

@@ -1,12 +1,15 @@
-"""The logic operations, and what counts count, on every choice of operations to build."""
+"""The logic operations, the bits that counts count, and the decoder, whatever is built."""
 
 import random
 from typing import Any
 
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data
 
-from bitlane_rtl.abi import BASE_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Op
+from bitlane_rtl.abi import BASE_OPS, BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Op
 from bitlane_rtl.bit_unit.logic import Logic
+from bitlane_rtl.bit_unit.op_decode import decode
 from support.oracle import computed
 from support.rtl.streams import simulate
 
@@ -75,3 +78,39 @@ def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
 def test_a_unit_without_a_logic_operation_or_a_count_is_refused() -> None:
     with pytest.raises(ValueError, match="none of them is a logic operation or a count"):
         Logic(8, SHIFT_OPS)
+
+
+# --- the decoder ----------------------------------------------------------------------------------
+
+
+BUILDS = [
+    BIT_OPS,
+    LOGIC_OPS,
+    BIT_OPS - SHIFT_OPS,
+    COUNT_OPS | SHIFT_OPS,
+    *({op} for op in sorted(BIT_OPS)),
+    *(frozenset(random.Random(seed).sample(sorted(BIT_OPS), 2 + seed)) for seed in range(8)),
+]
+
+
+@pytest.mark.parametrize("ops", BUILDS, ids=lambda ops: "+".join(op.name for op in sorted(ops)))
+def test_signals_are_the_properties_of_the_operation(ops: frozenset[Op]) -> None:
+    code = Signal(4)
+    decoded = decode(code, ops)
+    m = Module()
+    seen = Signal(data.StructLayout({name: len(value) for name, value in vars(decoded).items()}))
+    m.d.comb += [seen[name].eq(value) for name, value in vars(decoded).items()]
+
+    async def drive(ctx: Any) -> None:
+        for op in sorted(ops):
+            ctx.set(code, op)
+            got = ctx.get(seen)
+            assert got.is_logic == (op in LOGIC_OPS), op.name
+            assert got.counts == op.counts, op.name
+            assert got.shifts == (op in SHIFT_OPS), op.name
+            if op in SHIFT_OPS:
+                assert got.right == (op is Op.SHIFT_RIGHT), op.name
+            else:
+                assert (BASE_OPS[got.base], got.negates) == (op.base, op.negates), op.name
+
+    simulate(m, drive)
