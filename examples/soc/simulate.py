@@ -1,10 +1,11 @@
 """Export the core, compile the program, build the system around both, and simulate it.
 
-    python examples/soc/simulate.py [FOLDER]
+    python examples/soc/simulate.py [--bus wishbone] [FOLDER]
 
 All that is written goes into FOLDER (build/soc). Exit code 0 says that the LED for "right" lit.
 """
 
+import argparse
 import importlib.util
 import logging
 import os
@@ -68,12 +69,18 @@ def verilate(folder: Path, modules: list[Path]) -> None:
 
 
 def main() -> int:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/soc").absolute()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("build/soc"))
+    parser.add_argument("--bus", choices=["axi4", "wishbone"], default="axi4")
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     logging.disable(logging.INFO)  # LiteX tells of every region
-    python(folder, EXPORT)
+    python(folder, EXPORT, "--bus", arguments.bus)
     program = compile_program(folder)
-    modules = soc.write(program, folder)
+    # On AXI, LiteX's module of the core exports it once more.
+    verilog = folder / "hardware" / "core.v" if arguments.bus == "wishbone" else None
+    modules = soc.write(program, folder, verilog)
     verilate(folder, modules)
     return subprocess.run(["simulation/Vsoc"], cwd=folder, check=False).returncode
 

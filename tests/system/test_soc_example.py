@@ -13,8 +13,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "soc"
 
 
-def test_the_processor_finds_every_byte_right(tmp_path: Path) -> None:
-    output = succeed(sys.executable, EXAMPLE / "simulate.py", tmp_path)
+@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
+def test_the_processor_finds_every_byte_right(bus: str, tmp_path: Path) -> None:
+    output = succeed(sys.executable, EXAMPLE / "simulate.py", "--bus", bus, tmp_path)
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.M | re.S)
     # The number of cycles depends on the compiler.
