@@ -16,6 +16,8 @@ TESTS := tests cppsim/tests
 TEST_PATH := PYTHONPATH=tests:cppsim/tests
 FIGURES := docs/performance
 BATCHES := build/gpu
+NAMED := $(addprefix --configuration ,copy small full one-port) \
+  $(addprefix --design ,stream-64 stream-logic-64)
 # A module is run by one worker, which builds its circuits once; tests/support/runner.py puts long ones first.
 # Without -c, pytest would take the settings of cppsim for TESTS=cppsim/tests.
 PYTEST = $(BIN)/python -m pytest -c pyproject.toml -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -114,6 +116,7 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
+	@$(BIN)/bitlane area --seeds 1 --family ecp5 $(NAMED) --json $(FIGURES)/area_named.json
 	@$(MAKE) --no-print-directory performance
 
 performance: $(TEST_READY) ## Write docs/performance.md and tables of other pages from docs/performance

@@ -61,11 +61,11 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
         lambda width, block_ram: Copier(copy(width, block_ram=block_ram)),
     ),
     "copy-{}-deep": (
-        "the same with a FIFO of 64 beats, which 30 cycles of latency need",
+        "as copy, with a FIFO of 64 beats, which 30 cycles of latency need",
         lambda width, block_ram: Copier(replace(copy(width, block_ram=block_ram), fifo_beats=64)),
     ),
     "copy-{}-core": (
-        "the same with command ring, checks of each command, registers, counters and AXI4-Lite",
+        "as copy, with command ring, checks of each command, registers, counters and AXI4-Lite",
         lambda width, block_ram: Core(copy(width, block_ram=block_ram)),
     ),
     "small-{}": (
@@ -83,7 +83,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
         lambda width, block_ram: Core(full(width, block_ram=block_ram)),
     ),
     "one-port-{}": (
-        "the same with one read manager, which A and B share",
+        "as full, with one read manager, which A and B share",
         lambda width, block_ram: Core(one_port(width, block_ram=block_ram)),
     ),
     "stream-logic-{}": (
@@ -91,11 +91,11 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
         lambda width, block_ram: _stream(width, LOGIC_OPS),
     ),
     "stream-count-{}": (
-        "the same with counts in all lanes that narrow, without reductions",
+        "as stream-logic, with counts in all lanes that narrow, without reductions",
         lambda width, block_ram: _stream(width, LOGIC_OPS | COUNT_OPS, reduces=False),
     ),
     "stream-{}": (
-        "the same with all operators and lanes, and one sum or truth value a packet",
+        "as stream-logic, with all operators and lanes, and one sum or truth value a packet",
         lambda width, block_ram: _stream(width, BIT_OPS),
     ),
     "unit-{}": (

@@ -19,9 +19,11 @@ _MARKED = re.compile(
 
 
 def _area(records: Sequence[Record]) -> list[str]:
-    """Return a table of the designs: cells, clock and goals."""
+    """Return a table of the designs that several seeds placed: cells, clock and goals."""
     rows = []
     for row in (row for record in of_kind(records, "area") for row in record["rows"]):
+        if len(row["mhz_by_seed"]) == 1:
+            continue
         goal = f"at most {row['most_lut4']:,} LUT4, at least {row['least_mhz']:g} MHz"
         met = "met" if row["met"] else "**missed**"
         chip = row["chip"].partition(",")[0]

@@ -55,7 +55,9 @@ _AREA = """Synthesised by Yosys, placed and routed by nextpnr, out of context: a
 one shift register and all outputs go to flip-flops, which do not count. MHz is the median of the
 seeds; GB/s is width x MHz / 8. The peers' figures were taken by the same method; their features
 differ. axi_cdma has no registers, and computes nothing; `bitlane area --design copy-32-core` shows
-what command ring, checks and registers add to `copy-32`."""
+what command ring, checks and registers add to `copy-32`. `bitlane export --configuration` writes
+`copy-32-core`, `small-32`, `full-64` and `one-port-64` as `copy`, `small`, `full` and `one-port`;
+`stream-N` is the [stream unit](stream.md)."""
 
 
 _VERILATOR = """The full 64-bit system (engine, memory, monitor) from one netlist, behind the same
