@@ -148,6 +148,8 @@ _SIM = {
     "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
     "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
+    "export/registers_page.py": ("tests/sim/test_registers_page.py",),
+    "export/stream_core.py": ("tests/sim/test_export_stream.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/docs/test_performance_page.py",),
     "pages.py": ("tests/sim/test_pages.py",),

@@ -67,6 +67,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "bit_unit/row_sum.py": ("tests/rtl/bit_unit/test_popcount.py",),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
     "bus/sram.py": ("tests/rtl/bus/test_shared_sram.py",),
+    "bus/wishbone.py": ("tests/rtl/bus/test_wishbone_control.py",),
     "configuration": ("tests/rtl/test_core.py",),
     "control/": ("tests/rtl/control/test_sequencer.py",),
     "control/read_activity.py": ("tests/rtl/control/test_registers.py",),
@@ -101,6 +102,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/bit_unit/test_bit_unit.py",
         "tests/rtl/serial/test_transmitter.py",
     ),
+    "wishbone_core.py": ("tests/rtl/test_core.py", "tests/system/test_wishbone_core.py"),
     "command.py": (
         "tests/rtl/addresses/test_loop_nest.py",
         "tests/rtl/addresses/test_address_generator.py",

@@ -198,6 +198,38 @@ def test_a_change_of_direction_costs_a_round_trip(latency: int) -> None:
     assert gaps == expected
 
 
+@pytest.mark.parametrize("writes_first", [False, True])
+def test_a_burst_that_has_begun_ends_before_the_direction_changes(writes_first: bool) -> None:
+    """The other direction begins to wait in the middle of a burst after a whole turn."""
+    dut = manager()
+    slave = WishboneMemory(dut.bus, memory(32))
+    counts = {False: 1, True: 1} | {writes_first: BURSTS_PER_TURN + 2}
+    bursts = {
+        way: requests([(16 * i, 16) for i in range(count)], 32) for way, count in counts.items()
+    }
+    beats = [{"data": i, "strobe": 15, "last": i % 16 == 15} for i in range(16 * counts[True])]
+
+    def later(source: Source, wait: bool) -> Any:
+        async def run(ctx: Any) -> None:
+            await ctx.tick().repeat(1 + wait * (16 * BURSTS_PER_TURN + 8))
+            await source.run(ctx)
+
+        return run
+
+    simulate(
+        dut,
+        later(Source(dut.read.request, bursts[False]), writes_first),
+        later(Source(dut.write.request, bursts[True]), not writes_first),
+        later(Source(dut.write.data, beats), not writes_first),
+        Sink(dut.read.data, 16 * counts[False]),
+        Sink(dut.write.response, counts[True]),
+        background=[slave],
+    )
+    first = 16 * (BURSTS_PER_TURN + 1)
+    expected = [writes_first] * first + [not writes_first] * 16 + [writes_first] * 16
+    assert [x[1] for x in slave.requests] == expected
+
+
 class Classic(wiring.Component):
     """The manager before a memory of classic cycles: ACK every second cycle, STALL until then."""
 
