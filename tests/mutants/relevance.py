@@ -102,7 +102,11 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/bit_unit/test_bit_unit.py",
         "tests/rtl/serial/test_transmitter.py",
     ),
-    "wishbone_core.py": ("tests/rtl/test_core.py", "tests/system/test_wishbone_core.py"),
+    "wishbone_core.py": (
+        "tests/rtl/test_core.py",
+        "tests/system/test_wishbone_core.py",
+        "tests/sim/test_export.py",
+    ),
     "command.py": (
         "tests/rtl/addresses/test_loop_nest.py",
         "tests/rtl/addresses/test_address_generator.py",

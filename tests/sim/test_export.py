@@ -221,6 +221,8 @@ def test_the_head_lists_the_ports_of_the_page_below_their_meanings(small: Path) 
             )
             found.append(f"| `{port}` | {direction} | {int(bits or 0) + 1} | {meaning} |")
     assert found == re.findall(r"^\| `\w+` \| (?:in|out) .*", page, re.MULTILINE)
+    ends = [line[-1] for line in head_of(text) if not line.startswith("  // ")]
+    assert [end == "," for end in ends] == [True] * (len(found) - 1) + [False]
 
 
 def test_the_environment_selects_another_yosys(
@@ -231,13 +233,14 @@ def test_the_environment_selects_another_yosys(
 
 
 def test_no_text_is_written_if_yosys_is_missing_or_fails(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def fail(*_: object, **__: object) -> str:
         raise YosysError("a line before\nERROR: no memory")
 
     with monkeypatch.context() as patch:
         patch.setattr("amaranth.back.verilog.find_yosys", fail)
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
         before = dict(os.environ)
         expected = "bitlane: Yosys failed: ERROR: no memory"
         assert cli.refuse("export", *SMALL, "-o", "x.v") == expected

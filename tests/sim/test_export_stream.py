@@ -56,6 +56,10 @@ def test_the_page_lists_the_ports_of_the_module(options: str, absent: str, prese
     head = head[: head.index(");")]
     ports = set(re.findall(r"^  (?:input|output) \w+ (?:\[\d+:0\] )?(\w+)", head, re.MULTILINE))
     assert set(re.findall(r"^\| `(\w+)` \| (?:in|out) ", page, re.MULTILINE)) == ports
+    shown = dict(re.findall(r"^\| ([A-Z][^|`]*) \| ([^|]*) \|$", page, re.MULTILINE)[1:])
+    width = max(map(len, shown))
+    for parameter, value in shown.items():
+        assert f"// {parameter:{width}}  {value}\n" in text
     assert present in ports
     assert not [port for port in ports if re.match(absent, port)]
 

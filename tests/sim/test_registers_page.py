@@ -1,6 +1,7 @@
 """docs/registers.md: nothing in it but what `abi` says, and all of that."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.export.registers_page import render
 from bitlane_sim.numpy_device.interpreter import Interpreter
+from support.processes import succeed
 
 BAD = abi.Status.BAD_DOORBELL.name
 PAGE = Path(__file__).parents[2] / "docs" / "registers.md"
@@ -16,6 +18,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "registers.md"
 
 def test_the_committed_page_is_the_rendered_one() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), "run make registers"
+
+
+def test_the_program_prints_the_page() -> None:
+    assert succeed(sys.executable, "-m", "bitlane_sim.export.registers_page") == render()
 
 
 def test_every_register_field_and_code_is_there() -> None:
