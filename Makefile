@@ -16,7 +16,7 @@ TESTS := tests cppsim/tests
 TEST_PATH := PYTHONPATH=tests:cppsim/tests
 FIGURES := docs/performance
 BATCHES := build/gpu
-NAMED := $(addprefix --configuration ,copy small full one-port) \
+NAMED := $(addprefix --configuration ,copy small one-port) \
   $(addprefix --design ,stream-64 stream-logic-64)
 # A module is run by one worker, which builds its circuits once; tests/support/runner.py puts long ones first.
 # Without -c, pytest would take the settings of cppsim for TESTS=cppsim/tests.
