@@ -28,7 +28,7 @@ def test_random_steps(url: str, seed: int) -> None:
             a, y = whole[cut], x[cut]
             if source.random() < 0.5:
                 a, y = a.T, y.T
-            step = source.choice([assign, copy, put, select, bits])
+            step = source.choice([assign, copy, put, number, select, bits])
             step(source, device, a, y)
             assert same(x.get(), whole), (seed, at, step)
             del x, y
@@ -71,6 +71,15 @@ def put(source: Random, device: bitlane.Device, a: Any, y: Any) -> None:
     part = a.copy()
     function(part, mask, values)
     a[...] = part
+
+
+def number(source: Random, device: bitlane.Device, a: Any, y: Any) -> None:
+    numbers = [source.randrange(-a.size, a.size) for _ in range(source.choice([1, 5, 90]))]
+    values = random(source.choice([1, 3, a.size]), "u1").astype(a.dtype)
+    np.put(a, numbers, values)
+    np.put(y, numbers, values)
+    assert same(y.flat[numbers].get(), a.flat[numbers])
+    assert same(np.delete(y, numbers).get(), np.delete(a, numbers))
 
 
 def select(source: Random, device: bitlane.Device, a: Any, y: Any) -> None:
