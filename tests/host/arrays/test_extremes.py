@@ -150,7 +150,7 @@ test_refusals_name_what_is_wrong = refusals(
         (lambda x: np.swapaxes(x, 0, 2), ShapeError, "axis: "),
         (lambda x: np.swapaxes(x, -3, 0), ShapeError, "axis: "),
         (lambda x: x.device.bit_not(WIDE), OutOfHostMemory, f"^result: {TEBIBYTE} bytes"),
-        (lambda x: x.device.hamming(WIDE, 3), OutOfHostMemory, f"^sums: {8 * TEBIBYTE}"),
+        (lambda x: x.device.hamming(WIDE, 3), OutOfHostMemory, f"^sums: {8 * TEBIBYTE} bytes"),
     ],
 )
 

@@ -174,7 +174,11 @@ test_what_is_wrong_is_refused_by_name = refusals(
         (lambda x: np.meshgrid(x[0], indexing="ii"), ShapeError, "indexing: 'ii'"),
         (lambda x: array_api.broadcast_arrays(A), DataTypeError, "none on a device"),
         *(
-            (lambda x, join=join, other=other: join([x, other]), DataTypeError, f"type {kind}; ")
+            (
+                lambda x, join=join, other=other: join([x, other]),
+                DataTypeError,
+                f"arrays: data type {kind}; expected",
+            )
             for join in (np.concatenate, np.stack)
             for other, kind in (
                 (np.zeros((3, 4), "c16"), "complex128"),
@@ -186,7 +190,7 @@ test_what_is_wrong_is_refused_by_name = refusals(
         (
             lambda x: array_api.arange(256, 258, dtype="u1"),
             OutOfRangeError,
-            "arange: .* 256 out .*; exp",
+            "arange: .* 256 out of bounds for uint8; expected numbers that the type holds",
         ),
         (lambda x: array_api.arange("x"), DataTypeError, "arange: "),
         (lambda x: array_api.arange(3, dtype=np.dtype("c8")), DataTypeError, "dtype: "),
@@ -195,7 +199,11 @@ test_what_is_wrong_is_refused_by_name = refusals(
         (lambda x: array_api.linspace(1j, 2, 3), DataTypeError, "linspace: "),
         (lambda x: array_api.linspace(0, 1, 2.5), DataTypeError, "linspace: "),
         (lambda x: array_api.take(x, x[0]), ShapeError, "axis: None"),
-        (lambda x: array_api.finfo(array_api.uint8), DataTypeError, "x: uint8; expected a float"),
+        (
+            lambda x: array_api.finfo(array_api.uint8),
+            DataTypeError,
+            "x: uint8; expected a float type",
+        ),
     ],
 )
 

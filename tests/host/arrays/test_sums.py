@@ -220,18 +220,34 @@ test_what_is_not_offered_is_refused_by_name = refusals(
         (
             lambda x: bitlane.hamming(rows(x, 1 << 29), 1),
             OutOfRangeError,
-            "4294967295; .* be 4294967296",
+            "sums up to 4294967295; these may be 4294967296",
         ),
         (
             lambda x: bitlane.jaccard(rows(x, 1 << 29), 1),
             OutOfRangeError,
-            "4294967295; .* be 4294967296",
+            "sums up to 4294967295; these may be 4294967296",
         ),
-        (lambda x: bitlane.cardinality(rows(x, 32), dtype="u1"), OutOfRangeError, "255; .* be 256"),
-        (lambda x: bitlane.cardinality(rows(x, 28), dtype="i1"), OutOfRangeError, "127; .* be 224"),
-        (lambda x: np.bitwise_or.reduce(x, out=x), ShapeError, r"\(2, 4\); expected \(4,\)"),
-        (lambda x: np.add.reduce(x, out=x), ShapeError, r"\(2, 4\); expected \(4,\)"),
-        (lambda x: np.logical_and.reduce(x, out=x), ShapeError, r"\(2, 4\); expected \(4,\)"),
+        (
+            lambda x: bitlane.cardinality(rows(x, 32), dtype="u1"),
+            OutOfRangeError,
+            "uint8 holds sums up to 255; these may be 256",
+        ),
+        (
+            lambda x: bitlane.cardinality(rows(x, 28), dtype="i1"),
+            OutOfRangeError,
+            "int8 holds sums up to 127; these may be 224",
+        ),
+        (
+            lambda x: np.bitwise_or.reduce(x, out=x),
+            ShapeError,
+            r"out: shape \(2, 4\); expected \(4,\)",
+        ),
+        (lambda x: np.add.reduce(x, out=x), ShapeError, r"out: shape \(2, 4\); expected \(4,\)"),
+        (
+            lambda x: np.logical_and.reduce(x, out=x),
+            ShapeError,
+            r"out: shape \(2, 4\); expected \(4,\)",
+        ),
     ],
 )
 
