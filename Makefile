@@ -116,7 +116,9 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
-	@$(BIN)/bitlane area --seeds 1 --family ecp5 $(NAMED) --json $(FIGURES)/area_named.json
+	@$(BIN)/bitlane area --seeds 1 --family ecp5 $(NAMED) --json $(FIGURES)/area_named_ecp5.json
+	@$(BIN)/bitlane area --seeds 1 --family ice40 --configuration copy --configuration small \
+	  --design stream-count-32 --json $(FIGURES)/area_named_ice40.json
 	@$(MAKE) --no-print-directory performance
 
 performance: $(TEST_READY) ## Write docs/performance.md and tables of other pages from docs/performance
