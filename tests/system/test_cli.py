@@ -1,4 +1,4 @@
-"""``bitlane run`` as a user types it, and the shell's completion of its words."""
+"""``bitlane run`` as a user types it: its output, its exit codes and its files."""
 
 import json
 import re
