@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ...abi import BEATS_PER_BLOCK
 from ...ports.signatures import write_data
 from ...streams.fifo import Fifo
+from ...streams.register_slices import ForwardRegister
 from .burst import ChipLayout
 from .partial_beats import PartialBeats, replaced
 
@@ -114,16 +115,20 @@ class WritePath(wiring.Component):
         stored = data.StructLayout({"beat": write_data(width), "marked": 1})
         m.submodules.beats = beats = Fifo(stored, _DEPTH)
         m.submodules.partial = partial = PartialBeats(width)
+        # Strobes come from two writers through an arbiter, and decide what the FIFO stores.
+        m.submodules.entering = entering = ForwardRegister(write_data(width))
+        wiring.connect(m, wiring.flipped(self.data), entering.i)
+        taken = entering.o
         whole = Signal(write_data(width))
         m.d.comb += [
-            beats.i.valid.eq(self.data.valid),
-            beats.i.p.beat.eq(self.data.payload),
+            beats.i.valid.eq(taken.valid),
+            beats.i.p.beat.eq(taken.payload),
             beats.i.p.marked.eq(partial.marked),
-            self.data.ready.eq(beats.i.ready),
+            taken.ready.eq(beats.i.ready),
             beats.o.ready.eq(self.begins),
-            partial.enters.eq(self.data.valid & self.data.ready),
-            partial.strobe.eq(self.data.p.strobe),
-            partial.last.eq(self.data.p.last),
+            partial.enters.eq(taken.valid & taken.ready),
+            partial.strobe.eq(taken.p.strobe),
+            partial.last.eq(taken.p.last),
             self.write.eq(partial.write),
             self.first.eq(partial.first),
             self.length.eq(partial.length),
