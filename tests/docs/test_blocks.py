@@ -177,6 +177,7 @@ ELSEWHERE = {
     ("docs/measurements/mutants.md", "text"): "tests/mutants/test_page.py",
     ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
+    ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_first_hour_fpga.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
     ("examples/uio/README.md", "text"): "tests/system/test_uio_example.py",
 }
