@@ -25,18 +25,23 @@ _HEAD = """\
 
 `make mutants` changes one place of a package's source at a time and runs the tests: first those in
 the folder of the file, then the package's whole tier. The [glossary](../glossary.md) explains the
-words. A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a
-test could see. A change is the *same* if it leaves all netlists as they were; netlists are not
-compared where only own tests run. *Own* counts the changes that tests of the file's folder notice,
-*others* those that only other tests notice. The share is of the changes that have an effect.
-`make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--folder-only --record"` writes a
-row; `--file links/` writes the row of a part. We write tests for the survivors and run the same
-changes again, because another seed would show less. In the first run, the tests noticed 104 of 130
-changes of host, and of cppsim 23 of the first 35 changes and 70 of 89 later ones. The row of cppsim
-lacks eleven of 150 changes: ten did not run, and the code of one was removed. Of each survivor of
-cppsim, only its new test ran again; the three of rtl are explained without another run. The tests
-of sim's measurements and campaigns and nearly all tests of boards are slow, so the quick tier
-notices few changes there.
+words. This command writes a row, and with `--file links/` the row of a part:
+
+    make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--folder-only --record"
+
+- *Own* counts the changes that tests of the file's folder notice, *others* those that only other
+  tests notice. The share is of the changes that have an effect.
+- A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a test
+  could see. It is the *same* if it leaves all netlists as they were; netlists are not compared
+  where only own tests run.
+- We write tests for the survivors and run the same changes again, because another seed would show
+  less. In the first run, the tests noticed 104 of 130 changes of host, and of cppsim 23 of the
+  first 35 changes and 70 of 89 later ones.
+- The row of cppsim lacks eleven of 150 changes: ten did not run, and the code of one was removed.
+  Of each survivor of cppsim, only its new test ran again; the three of rtl are explained without
+  another run.
+- The tests of sim's measurements and campaigns and nearly all tests of boards are slow, so the
+  quick tier notices few changes there.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|
