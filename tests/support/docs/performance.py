@@ -67,8 +67,8 @@ second of processor time, the best of ten rounds. Ratios hold on other computers
 _SIMULATORS = """The full 64-bit system in both evaluators, which agree on every byte and cycle, and
 a large XOR through the driver."""
 
-_BATCH = """Many of the full 64-bit system with their memories, each XORs 16 KiB of its own; every
-byte is compared with NumPy's. *same*: one timing for all; *diverging*: half of all handshakes
+_BATCH = """Many instances of the full 64-bit system with its memory. Each XORs 16 KiB of its own;
+every byte is compared with NumPy's. *same*: one timing for all; *diverging*: half of all handshakes
 stalled, with a seed for each. Million cycles a second of wall time, of all instances together."""
 
 _HOST = """Time of a call outside the simulator, the fastest of 300 calls. The goal is 40
