@@ -164,8 +164,11 @@ def _board(board: Board, build: Build | None) -> list[str]:
 
 def _origin(builds: Mapping[str, Build]) -> list[str]:
     """Return the dates and commits of the builds, as a paragraph."""
-    shown = [f"`{name}` {each['date']} at {each['commit']}" for name, each in builds.items()]
-    return ["", fill(f"Recorded builds: {', '.join(shown)}.", 100)] if shown else []
+    names: dict[tuple[str, str], list[str]] = {}
+    for name, each in builds.items():
+        names.setdefault((each["date"], each["commit"]), []).append(f"`{name}`")
+    shown = [f"{', '.join(each)} on {date} at {commit}" for (date, commit), each in names.items()]
+    return ["", fill(f"Recorded builds: {'; '.join(shown)}.", 100)] if shown else []
 
 
 def _operator(op: Op) -> list[str]:
