@@ -160,9 +160,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
     target = _target("a", a)
-    numbers = as_integers("ind", ind).reshape(-1).astype(np.int64)
+    given = as_integers("ind", ind).reshape(-1)
+    numbers = given.astype(np.int64)
     if mode not in ("raise", "wrap", "clip"):
         raise ShapeError(f"mode: {mode!r}; expected 'raise', 'wrap' or 'clip'")
+    wrapped = given[(given > 0) & (numbers < 0)]
+    if wrapped.size:
+        raise ArrayIndexError(f"ind: {wrapped[0]}; expected numbers below 2**63")
     if numbers.size and not target.size:
         raise ArrayIndexError(f"ind: {numbers[0]}; the array has no elements")
     if mode == "clip":

@@ -64,9 +64,12 @@ class Flat:
 
     def _numbers(self, key: Any) -> Numbers:
         parts = key if isinstance(key, tuple) else (key,)
-        if len(parts) != 1 or parts[0] is None or isinstance(parts[0], bool):
+        part = parts[0] if len(parts) == 1 else None
+        part = np.asarray(part) if isinstance(part, ArrayBase) else part
+        # An array of the host would take a truth value without axes as all elements.
+        truth = isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "b"
+        if part is None or isinstance(part, bool | tuple) or (truth and not part.ndim):
             raise ArrayIndexError("flat: expected an integer, a slice, or one array of indices")
-        part = np.asarray(parts[0]) if isinstance(parts[0], ArrayBase) else parts[0]
         with allocating("flat", len(self) * np.dtype(np.int64).itemsize):
             try:
                 return np.asarray(np.arange(len(self), dtype=np.int64)[part])
