@@ -22,7 +22,7 @@ from ..compiler.nodes import (
     widen,
     window,
 )
-from ..errors import DataTypeError, OtherDeviceError, ShapeError
+from ..errors import DataTypeError, OtherDeviceError, OutOfRangeError, ShapeError
 from ..lowering.routes import ARITHMETIC, LOGICAL
 from ..lowering.strided import broadcast_shapes
 from .floats import magnitude
@@ -188,9 +188,13 @@ def cast_on_host(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyA
     Raises ``DataTypeError`` or ``OutOfRangeError``.
     """
     if isinstance(given, int):
-        return (
-            fit_integer(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
-        )
+        if dtype.kind in "ui":
+            return fit_integer(name, given, dtype)
+        try:
+            # As in NumPy, rounded to float64 first, and not from an array of integers.
+            return np.array(given, dtype)
+        except OverflowError as error:
+            raise OutOfRangeError(f"{name}: {error}; expected one that {dtype} holds") from None
     if given.dtype.kind == "f" and dtype.kind != "f":
         raise DataTypeError(
             f"{name}: data type {given.dtype} for {dtype}; expected integers or truth values"

@@ -57,13 +57,14 @@ def as_operand(name: str, x: Any) -> Operand:
 def as_source(name: str, x: Any, dtype: np.dtype[Any]) -> Operand:
     """Return values to be written over elements of ``dtype``, as `as_operand` does.
 
-    Python integers in lists have to fit ``dtype``, as in NumPy; elements of arrays are cast later.
+    Python integers in lists have to fit ``dtype``, or are rounded to it by way of float64, as in
+    NumPy; elements of arrays are cast later.
     Raises ``OutOfRangeError``, and as `as_operand`.
     """
     given = as_operand(name, x)
     if not isinstance(x, list | tuple) or not isinstance(given, np.ndarray):
         return given
-    if given.size and not {given.dtype.kind, dtype.kind} <= {"u", "i"}:
+    if given.size and (given.dtype.kind not in "ui" or dtype.kind not in "uif"):
         return given
     try:
         return np.asarray(x, dtype)

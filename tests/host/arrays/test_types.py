@@ -98,6 +98,29 @@ def test_integers_that_do_not_fit(device: Device, number: int) -> None:
         np.zeros(3, np.uint8) ^ number
 
 
+@pytest.mark.parametrize("number", [2**60 + 2**36 + 1, -(2**60) - 2**36 - 1, 2**63 + 2**39 + 1])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_integers_beside_floats_are_rounded_twice(device: Device, dtype: str, number: int) -> None:
+    """As NumPy does: to float64 first. Elements of an array of integers are rounded once."""
+    ways: list[Callable[[Any], None]] = [
+        lambda x: x.__setitem__(0, number),
+        lambda x: x.__setitem__(..., [number] * 2),
+        lambda x: x.__setitem__([1], [number]),
+        lambda x: x.__setitem__(..., np.array([number] * 2)),
+        lambda x: np.put(x, 1, number),
+        lambda x: np.copyto(x, number),
+        lambda x: np.copyto(x, [number]),
+    ]
+    with np.errstate(over="ignore"):
+        for way in ways:
+            x, a = device.asarray(np.zeros(2, dtype)), np.zeros(2, dtype)
+            way(x)
+            way(a)
+            assert same(x.get(), a)
+    with pytest.raises(OutOfRangeError, match=f"expected one that float{8 * x.itemsize} holds"):
+        x[0] = 10**400
+
+
 def test_truth_values_have_logic(device: Device) -> None:
     a, b = np.array([False, False, True, True]), np.array([False, True, False, True])
     x = device.asarray(a)
