@@ -47,6 +47,7 @@ class Flat:
     def __setitem__(self, key: Any, values: Any) -> None:
         """Write ``values``, repeated as often as needed, over the elements at ``key``.
 
+        They are read first, also where they are elements of the array, which NumPy's row is not.
         Raises ``ArrayIndexError``, ``ShapeError`` for several values at an integer, and as
         assignments do.
         """
@@ -57,6 +58,12 @@ class Flat:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         return np.asarray(self._array.reshape(-1), dtype, copy=copy)
+
+    def __eq__(self, other: object) -> Any:
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> Any:
+        return self.copy() != other
 
     def copy(self) -> ArrayBase:
         """Return a copy of all elements as one row."""

@@ -96,6 +96,33 @@ def test_the_only_element_has_the_number_0(device: Device) -> None:
     )
 
 
+def test_a_row_is_compared_by_its_elements(device: Device) -> None:
+    a, b = random((3, 4), "u1"), random((4, 3), "u1")
+    b.flat[::2] = a.flat[::2]
+    x, y = device.asarray(a), device.asarray(b)
+    for other, one in ((y.flat, b.flat), (y.reshape(-1), b.reshape(-1)), (b.flat, b.flat), (7, 7)):
+        assert same((x.flat == other).get(), a.flat == one)
+        assert same((x.flat != other).get(), a.flat != one)
+
+
+def test_values_of_the_same_array_are_read_before_it_is_written(device: Device) -> None:
+    ways: list[Callable[[Any, Any], None]] = [
+        lambda x, v: x.flat.__setitem__(slice(None, None, 2), v.reshape(-1)[::-1]),
+        lambda x, v: x.flat.__setitem__(slice(600), v.reshape(-1)[899:299:-1]),
+        lambda x, v: x.flat.__setitem__(..., v.T),
+        lambda x, v: np.put(x, np.arange(x.size)[::-1], v[:2]),
+        lambda x, v: np.fill_diagonal(x[:, :2], v[0], wrap=True),
+        lambda x, v: np.place(x[1:], x[1:] == x[1:], v[:, 0]),
+        lambda x, v: np.putmask(x, x == x, v[::-1, ::-1]),
+    ]
+    for way in ways:
+        a = random((30, 40), "u2")
+        x = device.asarray(a)
+        way(x, x)
+        way(a, a.copy())
+        assert same(x.get(), a)
+
+
 def test_nothing_is_found(device: Device) -> None:
     x = device.asarray(np.zeros((2, 3), "u1"))
     assert [each.shape for each in np.nonzero(x)] == [(0,), (0,)]
