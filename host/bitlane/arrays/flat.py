@@ -71,11 +71,11 @@ class Flat:
 
     def _numbers(self, key: Any) -> Numbers:
         parts = key if isinstance(key, tuple) else (key,)
-        part = parts[0] if len(parts) == 1 else None
+        part: Any = parts[0] if len(parts) == 1 else None
         part = np.asarray(part) if isinstance(part, ArrayBase) else part
         # An array of the host would take a truth value without axes as all elements.
-        truth = isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "b"
-        if part is None or isinstance(part, bool | tuple) or (truth and not part.ndim):
+        truth = getattr(part, "dtype", None) == np.bool_ and not part.ndim
+        if part is None or isinstance(part, bool | tuple) or truth:
             raise ArrayIndexError("flat: expected an integer, a slice, or one array of indices")
         with allocating("flat", len(self) * np.dtype(np.int64).itemsize):
             try:
