@@ -311,7 +311,7 @@ class OnlyTheSession(Contract):
         """Claim what the reader remembers of the request and its session, for induction."""
         asked, session, former = sessions
         kept, kept_former = self.inside(32, "reader._session"), self.inside(32, "reader._former")
-        ours, hello = self.inside(1, "reader.ours"), self.inside(32, "reader.head")[8:16] == 2
+        ours, hello = self.inside(1, "reader.ours"), self.inside(1, "reader._hello")
         one_hot = state.as_value()
         m.d.comb += Assert(one_hot.any() & ~(one_hot & (one_hot - 1)).any())
         with m.If(~state.header):
