@@ -38,7 +38,7 @@ def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
     last = len(campaign.parts()) - 1
     assert int(results[f"line {last}"][-1]) == line_crc(found.netlist, stimulus)
     outcome = campaign.outcome(results)
-    never, oscillating = len(outcome.parts), 0
+    never, oscillating = len(outcome.parts), set[int]()
     for shown, pins in ((outcome.line, False), (outcome.seen, True)):
         copies = seen_by_copies(campaign, pins=pins)
         for number, (lut, expected) in enumerate(zip(campaign.flips.luts, copies, strict=True)):
@@ -48,8 +48,9 @@ def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
             if seen != expected:
                 assert expected, where
                 assert cell.output in cell.inputs, where
-                oscillating += 1
-    assert oscillating <= 2, "few of the sampled LUTs read themselves"
+                oscillating.add(number)
+    # Which flips are drawn depends on the circuit: all but these few agree exactly.
+    assert len(oscillating) <= len(campaign.flips) // 20
 
     rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
     record_property("report", f"{NAME}: {rows}")
