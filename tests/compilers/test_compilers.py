@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 # One worker runs all, as it makes the environment without a compiler once.
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +44,7 @@ OF_COMPILED_CODE = ("interrupted_fast_forward", "needs_no_settled_model")
 """Parts of the names of tests of waits that look into compiled code."""
 
 INTERPRETED = (
+    (),
     ("tests/sim/device/test_simulator.py", "cppsim/tests/model/test_models.py", "-k", "pysim"),
     # Amaranth's simulator stands in for cppsim, which warns.
     (
@@ -52,7 +53,7 @@ INTERPRETED = (
         *("-W", "default::cppsim.FallbackWarning"),
     ),
 )
-"""Arguments of pytest for tests that pass without a compiler."""
+"""Arguments of pytest for tests that pass without a compiler; the first stand for the demo."""
 
 PASSED = r"[1-9]\d* passed"
 """How pytest's last line begins if tests ran and all passed."""
@@ -135,7 +136,17 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def test_ziglang_runs_the_demo(ziglang: Place, tmp_path: Path) -> None:
+DEMO = "demo"
+
+
+@pytest.mark.rotates(2)
+@pytest.mark.parametrize("module", [DEMO, *COMPILED])
+def test_ziglang_runs_the_demo_and_the_tests_of_compiled_code(
+    module: str, ziglang: Place, tmp_path: Path
+) -> None:
+    if module != DEMO:
+        assert re.match(PASSED, ziglang.test(module, "-m", "not slow and not deep"))
+        return
     done = ziglang.run("-m", "bitlane", "demo", folder=tmp_path)
     assert "on simulator compiled, 64 bits" in done.stdout
     assert "297 held-out images" in done.stdout
@@ -145,13 +156,15 @@ def test_ziglang_runs_the_demo(ziglang: Place, tmp_path: Path) -> None:
     assert re.fullmatch(f"({line})?", done.stderr)
 
 
-@pytest.mark.rotates(2)
-@pytest.mark.parametrize("module", COMPILED)
-def test_ziglang_passes_the_tests_of_compiled_code(module: str, ziglang: Place) -> None:
-    assert re.match(PASSED, ziglang.test(module, "-m", "not slow and not deep"))
-
-
-def test_without_a_compiler_the_demo_does_less_and_says_so(nothing: Place, tmp_path: Path) -> None:
+@pytest.mark.rotates(1)
+@pytest.mark.parametrize("words", INTERPRETED, ids=[DEMO, "simulator", "cppsim"])
+def test_without_a_compiler_the_demo_and_the_tests_of_interpreted_code_pass(
+    words: tuple[str, ...], nothing: Place, tmp_path: Path
+) -> None:
+    """The demo does less, and says so."""
+    if words:
+        assert re.match(PASSED, nothing.test(*words))
+        return
     done = nothing.run("-m", "bitlane", "demo", folder=tmp_path)
     assert "on simulator pysim, 64 bits" in done.stdout
     assert "Reduced, because this simulation is slow: " in done.stdout
@@ -159,11 +172,3 @@ def test_without_a_compiler_the_demo_does_less_and_says_so(nothing: Place, tmp_p
     (line,) = done.stderr.splitlines()
     assert line.startswith("bitlane: Amaranth's simulator runs the circuit")
     assert line.endswith(CURE)
-
-
-@pytest.mark.rotates(1)
-@pytest.mark.parametrize("words", INTERPRETED, ids=["simulator", "cppsim"])
-def test_without_a_compiler_the_tests_of_interpreted_code_pass(
-    words: tuple[str, ...], nothing: Place
-) -> None:
-    assert re.match(PASSED, nothing.test(*words))
