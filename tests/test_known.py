@@ -36,6 +36,7 @@ FILES = {
     "tests/host/test_driver.py": "import bitlane",
     "tests/host/test_command.py": "from subprocess import run",
     "tests/host/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_circuit",
+    "tests/boards/test_flow.py": "import bitlane, pytest\npytestmark = pytest.mark.any_face",
     "tests/docs/test_pages.py": "PAGES = __file__",
     "rtl/bitlane_rtl/abi.py": "",
     "rtl/bitlane_rtl/datapath/writer.py": "",
@@ -43,6 +44,7 @@ FILES = {
     "cppsim/src/cppsim/code.h": "",
     "sim/bitlane_sim/device.py": "",
     "host/bitlane/driver.py": "",
+    "host/bitlane/arrays/array.py": "",
     "docs/page.md": "",
     "pyproject.toml": "",
 }
@@ -50,8 +52,10 @@ MODULES = [name for name in FILES if "test_" in name]
 ALL = set(MODULES)
 OF_CPPSIM = "cppsim/tests/test_pages.py"
 OF_EVERYTHING = {"tests/docs/test_pages.py", "tests/alone/test_runner.py"}
-OF_A_CIRCUIT = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
-OF_THE_PRODUCT = {"tests/host/test_tool.py", *OF_A_CIRCUIT}
+OF_BOTH = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
+OF_A_CIRCUIT = {"tests/boards/test_flow.py", *OF_BOTH}
+OF_A_FACE = {"tests/host/test_tool.py", *OF_BOTH}
+OF_THE_PRODUCT = OF_A_CIRCUIT | OF_A_FACE
 
 
 @pytest.fixture
@@ -99,6 +103,7 @@ def digests(project: Path) -> dict[str, str]:
         ),
         ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
         ("host/bitlane/driver.py", OF_THE_PRODUCT),
+        ("host/bitlane/arrays/array.py", OF_A_FACE),
         ("docs/page.md", OF_EVERYTHING),
         ("new.txt", OF_EVERYTHING),
     ],

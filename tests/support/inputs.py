@@ -15,8 +15,8 @@ one another by name, as devices and commands, which no import shows.
 
 Files of cppsim, a project of its own, depend on no folder outside it.
 
-A module with the mark ``any_circuit`` tests a tool on any circuit: the folders of `ENGINE` do not
-count.
+A module with the mark ``any_circuit`` tests a tool on any circuit, and one with ``any_face`` tests
+what lies below or beside the faces of the host: the folders of the mark in `MARKS` do not count.
 
 Versions of Python, of all installed distributions and of the C++ compiler are part of each digest.
 """
@@ -45,13 +45,17 @@ ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("cppsim/src",)}
 
 CPPSIM = "cppsim"
 
-ANY_CIRCUIT = "any_circuit"
-
-ENGINE = tuple(
-    f"rtl/bitlane_rtl/{folder}"
-    for folder in ("addresses", "bit_unit", "control", "datapath", "search")
-)
+ENGINE = ("addresses", "bit_unit", "control", "datapath", "search")
 """Folders of the engine's parts, which tools know by what the engine computes alone."""
+
+FACES = ("arrays", "compiler", "dask", "dml", "model_file", "onnx", "pool", "profile", "search")
+"""Folders of the host's faces, which circuits, boards and their tools never call."""
+
+MARKS = {
+    "any_circuit": {f"rtl/bitlane_rtl/{folder}" for folder in ENGINE},
+    "any_face": {f"host/bitlane/{folder}" for folder in FACES},
+}
+"""The folders that do not count, by the mark of the module."""
 
 OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
 """Packages that may load any other."""
@@ -108,8 +112,7 @@ class Inputs:
         names = {str(file.relative_to(self._root)) for file in files}
         names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
-        if self._read(module).any_circuit:
-            names = {name for name in names if not _is_below(name, set(ENGINE))}
+        names = {name for name in names if not _is_below(name, self._read(module).left_out)}
         parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -173,14 +176,14 @@ class _File:
         Modules below ``support`` that a text in it names, or the start of such a name.
     places : set of str
         Folders and files of the product; "" is everything.
-    any_circuit : bool
-        Whether it has the mark `ANY_CIRCUIT`.
+    left_out : set of str
+        Folders that do not count, as its marks say.
     """
 
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         self.imports, self.named = set[str](), set[str]()
-        self.any_circuit = False
+        self.left_out = set[str]()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 self.imports |= {alias.name for alias in node.names}
@@ -189,7 +192,7 @@ class _File:
                 dot = "." if node.module else ""
                 self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Attribute):
-                self.any_circuit |= node.attr == ANY_CIRCUIT
+                self.left_out |= MARKS.get(node.attr, set())
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self.named |= {node.value} if _NAME.fullmatch(node.value) else set()
         self.places = self._places(text)
