@@ -13,7 +13,7 @@ TEST_READY := $(VENV)/.test-ready
 CHECK_READY := $(VENV)/.check-ready
 BROWSER_READY := $(VENV)/.browser-ready
 TESTS := tests cppsim/tests
-TEST_PATH := PYTHONPATH=tests:cppsim/tests
+TEST_PATH := PYTHONPATH=tools:tests:cppsim/tests
 FIGURES := docs/performance
 BATCHES := build/gpu
 NAMED := $(addprefix --configuration ,copy small one-port) \
@@ -23,11 +23,10 @@ NAMED := $(addprefix --configuration ,copy small one-port) \
 PYTEST = $(BIN)/python -m pytest -c pyproject.toml -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The first collection compiles all that tests import, in 15 s, which one core has while lint runs.
 COLLECT = $(BIN)/python -m pytest -c pyproject.toml -p no:cacheprovider --collect-only
-# Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
-QUICK = -m "not slow and not deep" --hypothesis-profile quick --ignore tests/benchmarks
-FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
-DEEP = --hypothesis-profile deep --ignore tests/benchmarks
-GPU_PYTHON = PYTHONPATH=rtl:cppsim/src:sim:host:tests $(firstword $(wildcard $(BIN)/python) python3)
+QUICK = -m "not slow and not deep" --hypothesis-profile quick
+FULL = -m "not deep" --hypothesis-profile full
+DEEP = --hypothesis-profile deep
+GPU_PYTHON = PYTHONPATH=rtl:cppsim/src:sim:host:tools $(firstword $(wildcard $(BIN)/python) python3)
 RECORD :=
 STORE = $(if $(RECORD),--store-durations $(RECORD)/durations.json)
 WORKERS := 2
@@ -113,7 +112,7 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(TEST_PATH) $(BIN)/python -m simulators.run verilator --json $(FIGURES)/verilator.json
 	@$(TEST_PATH) $(BIN)/python -m simulators.run batch --json $(FIGURES)/batch.json
 	@$(TEST_PATH) $(BIN)/python -m simulators.run evaluators --json $(FIGURES)/simulators.json
-	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
+	@$(BIN)/python -m pytest --quiet tools/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(BIN)/bitlane area --seeds 1 --family ecp5 $(NAMED) --json $(FIGURES)/area_named_ecp5.json

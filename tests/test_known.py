@@ -21,6 +21,8 @@ FILES = {
     "tests/support/rtl/benches.py": "from ..models import lanes",
     "tests/support/models/lanes.py": "def later():\n    from bitlane_rtl import abi",
     "tests/support/other.py": "",
+    "tools/flips/table.py": "",
+    "tools/flips/run.py": "from flips import table",
     "tests/support/suites/chosen.py": "",
     "cppsim/tests/support/zoo.py": "import cppsim",
     "cppsim/tests/conftest.py": "",
@@ -28,6 +30,7 @@ FILES = {
     "cppsim/tests/test_program.py": "import subprocess",
     "cppsim/tests/test_pages.py": "PAGES = __file__",
     "tests/alone/test_alone.py": "from support import other, seeds",
+    "tests/tools/test_flips.py": "from flips.run import main",
     "tests/alone/test_named.py": "NAME = f'support.suites.{len([])}'",
     "tests/alone/test_runner.py": "from support.durations import read",
     "tests/rtl/test_unit.py": "import support.rtl.benches",
@@ -77,6 +80,7 @@ def digests(project: Path) -> dict[str, str]:
     [
         ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
         ("tests/support/other.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
+        ("tools/flips/table.py", {"tests/tools/test_flips.py", *OF_EVERYTHING}),
         ("tests/support/runner.py", ALL),
         (
             "cppsim/tests/conftest.py",

@@ -281,18 +281,18 @@ FACE = {"cppsim", *(f"cppsim.{name}" for name in ("build", "circuits", "errors",
 """The modules of cppsim that bitlane imports, as a contract enforces for its packages."""
 
 INSIDE = {
-    "tests/mutants/netlists.py": "compares circuits by the C++ of their trimmed netlists",
     "tests/rtl/test_core.py": "walks the cells of a netlist",
     "tests/sim/campaigns/test_harness.py": "calls the program of an exported folder",
-    "tests/simulators/test_batch.py": "replaces CuPy",
-    "tests/simulators/verilated.py": "puts Verilator's model in the place of cppsim's",
+    "tests/tools/simulators/test_batch.py": "replaces CuPy",
+    "tools/mutants/netlists.py": "compares circuits by the C++ of their trimmed netlists",
+    "tools/simulators/verilated.py": "puts Verilator's model in the place of cppsim's",
 }
 """Tests that import other modules of cppsim, each with the reason."""
 
 
 def test_tests_of_bitlane_import_the_public_modules_of_cppsim() -> None:
     found = set()
-    for path in (ROOT / "tests").rglob("*.py"):
+    for path in [*(ROOT / "tests").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
             if isinstance(node, ast.Import):

@@ -10,5 +10,5 @@ from pkgutil import resolve_name
 
 if __name__ == "__main__":
     # In place of this folder, whose module has the name of the package.
-    sys.path[0] = str(Path(__file__).parents[1] / "tests")
+    sys.path[0] = str(Path(__file__).parents[1] / "tools")
     sys.exit(resolve_name("suites.run:main")())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-FOLDERS = ("src", "tests", "examples", "benchmarks")
+FOLDERS = ("src", "tests", "examples", "benchmarks", "tools")
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -69,7 +69,7 @@ PROGRAMS = ("gcc", "g++", "clang", "iverilog", "verilator", "node", "dot")
 VARIABLES = ("BITLANE", "CPPSIM", "CXX", "CC", "CFLAGS", "PYTHON", "ZIG")
 """Starts of environment variables that count."""
 
-ROOTS = ("tests", "cppsim/tests", "cppsim/examples")
+ROOTS = ("tools", "tests", "cppsim/tools", "cppsim/tests", "cppsim/examples")
 """Folders that tests import from, besides the product's."""
 
 _SHARED = ("rotation", "seeds")

@@ -29,7 +29,7 @@ _COMMANDS = {
     "simulators": "python -m simulators.run evaluators --json FILE",
     "verilator": "python -m simulators.run verilator --json FILE",
     "batch": "python -m simulators.run batch --json FILE",
-    "host": "pytest tests/benchmarks --benchmark-json FILE",
+    "host": "pytest tools/benchmarks --benchmark-json FILE",
 }
 
 _HEAD = """<!-- Written by `make performance` from docs/performance/*.json, which `make figures`

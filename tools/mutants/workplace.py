@@ -14,8 +14,9 @@ from pathlib import Path
 from mutants.changes import Change, apply
 from mutants.packages import Package
 
-_PATH = ("rtl", "cppsim/src", "sim", "host", "boards", "tests", "cppsim/tests")
-_FOLDERS = ("rtl", "cppsim", "sim", "host", "boards", "tests", "docs", "examples")
+_IMPORTED_FROM = ("rtl", "sim", "host", "boards", "tools", "tests")
+_PATH = (*_IMPORTED_FROM, "cppsim/src", "cppsim/tools", "cppsim/tests")
+FOLDERS = (*_IMPORTED_FROM, "cppsim", "docs", "examples")
 _FILES = ("pyproject.toml", "README.md")
 
 _PASSED = 0
@@ -38,7 +39,7 @@ _IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 _OPTIONS = ("-x", "-q", "--tb=no", "-rfE", *_PLUGINS, *_IMPORTED)
 
-_OWN_TESTS = str(Path(__file__).parents[1])
+_TOOLS = str(Path(__file__).parents[1])
 
 
 class NoAnswer(Exception):
@@ -58,12 +59,12 @@ class Workplace:
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._deadline = deadline
         self._tier = tier
-        for name in _FOLDERS:
+        for name in FOLDERS:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(project / name, self._folder / name, ignore=ignored)
         for name in _FILES:
             shutil.copy(project / name, self._folder)
-        path = os.pathsep.join([*(str(self._folder / name) for name in _PATH), _OWN_TESTS])
+        path = os.pathsep.join([*(str(self._folder / name) for name in _PATH), _TOOLS])
         self._passing: set[tuple[str, ...]] = set()
         self._cache = self._folder / "cache"
         self._warm = self._folder / "warm"

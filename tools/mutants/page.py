@@ -1,6 +1,6 @@
 """Summaries of `mutants.run` as JSON, and the page that shows them.
 
-    PYTHONPATH=tests python -m mutants.page
+    PYTHONPATH=tools python -m mutants.page
 
 writes the page from the summaries in ``docs/measurements/mutants``.
 """
@@ -31,7 +31,7 @@ words. This command writes a row, and with `--file links/` the row of a part:
 
 - *Own* counts the changes that tests of the file's folder notice, *others* those that only other
   tests notice. The share is of the changes that have an effect.
-- A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a test
+- A change is *explained* if `tools/mutants/equivalent.toml` says why it has no effect that a test
   could see. It is the *same* if it leaves all netlists as they were; netlists are not compared
   where only own tests run.
 - We write tests for the survivors and run the same changes again, because another seed would show

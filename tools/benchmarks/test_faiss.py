@@ -1,6 +1,6 @@
 """Searches of FAISS on one core, beside what the device ``numpy`` predicts for boards.
 
-``python -m pytest -s tests/benchmarks/test_faiss.py`` prints the tables of
+``python -m pytest -s tools/benchmarks/test_faiss.py`` prints the tables of
 docs/measurements/faiss.md. Not part of `make test`, because a test that runs at the same time makes
 FAISS slower.
 """

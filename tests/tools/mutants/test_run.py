@@ -23,7 +23,7 @@ from mutants.equivalent import Equivalent
 from mutants.finders import changes
 from mutants.packages import PACKAGES, Package
 from mutants.run import Answer, Answers, Outcome, judge, report
-from mutants.workplace import NoAnswer, Workplace
+from mutants.workplace import FOLDERS, NoAnswer, Workplace
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +58,8 @@ HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in (PACKAGE, "cppsim", "sim", "host", "boards", "tests", "docs", "examples"):
-        (tmp_path / folder).mkdir(parents=True)
+    for folder in (PACKAGE, *FOLDERS):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\nmarkers = ["slow", "deep"]\n'
     )

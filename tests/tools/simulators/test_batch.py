@@ -29,7 +29,7 @@ from support.sim.harnesses import quiet
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
-TESTS = Path(__file__).parents[1]
+TOOLS = Path(run.__file__).parents[1]
 
 SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 """Options of a circuit that compiles in seconds; its memory has room for the simulators, too."""
@@ -191,7 +191,7 @@ def test_a_folder_is_measured_without_amaranth(
     assert run.main(["batch", "--export", str(tmp_path / "there")]) == DONE
     command = f"python -m simulators.batch {tmp_path / 'there'}"
     assert capsys.readouterr().out == f"Measure it with: {command}\n"
-    code = f"import sys, runpy; sys.path.append({str(TESTS)!r}); sys.modules['amaranth'] = None;"
+    code = f"import sys, runpy; sys.path.append({str(TOOLS)!r}); sys.modules['amaranth'] = None;"
     code += "runpy.run_module('simulators.batch', run_name='__main__')"
     words = ["-c", code, str(tmp_path / "there"), "--backend", "threads"]
     words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
