@@ -174,7 +174,7 @@ ELSEWHERE = {
     ("cppsim/docs/from_amaranth.md", "text"): "cppsim/tests/test_pytest_plugin.py",
     ("cppsim/docs/measurements.md", "text"): "tests/docs/test_figures.py",
     ("docs/litedram_report.md", "text"): "tests/boards/litex/test_litedram_report.py",
-    ("docs/measurements/mutants.md", "text"): "tests/tools/mutants/test_page.py",
+    ("docs/measurements/mutants.md", "text"): "tests/tools/test_mutants.py",
     ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
     ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_first_hour_fpga.py",

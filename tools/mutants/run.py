@@ -20,9 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
-from mutants import equivalent
-from mutants.changes import Change, sample
-from mutants.finders import changes
+from mutants.changes import Change, Equivalent, changes, equivalents, sample
 from mutants.packages import PACKAGES, PROJECT, Package
 from mutants.page import record, summary
 from mutants.relevance import has_netlist
@@ -71,7 +69,7 @@ class Place(Protocol):
 def judge(
     change: Change,
     place: Place,
-    known: Sequence[equivalent.Equivalent],
+    known: Sequence[Equivalent],
     *,
     folder_only: bool = False,
 ) -> Answer:
@@ -80,8 +78,9 @@ def judge(
     ``folder_only`` leaves out the netlists and these other tests. Raises ``NoAnswer`` if a test
     also fails without the change.
     """
-    if why := equivalent.reason(change, known):
-        return Answer(Outcome.EXPLAINED, why, 0)
+    for each in known:
+        if each.matches(change):
+            return Answer(Outcome.EXPLAINED, each.reason, 0)
     started = time.monotonic()
     package = place.package
     own, whole = package.own_tests(change.file), package.whole_tests(change.file)
@@ -159,7 +158,8 @@ def _judge_all(
     chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace], *, folder_only: bool
 ) -> Iterator[tuple[Change, Answer]]:
     """Judge the changes without an answer, one at a time in each place; yield all in order."""
-    known = equivalent.of_package(places[0].package.name)
+    name = places[0].package.name
+    known = [each for each in equivalents() if each.package == name]
     idle: SimpleQueue[Workplace] = SimpleQueue()
     for place in places:
         idle.put(place)
