@@ -20,12 +20,11 @@ from bitlane_rtl.abi import (
     register,
     seal,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS, Request
 from bitlane_rtl.configuration import Configuration
-from flips.requests import RequestWriter
 from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack
-from support.serial.frames import DELIMITER, frame, head, uart_levels
+from support.serial.frames import DELIMITER, frame, head, request, uart_levels
 
 __all__ = ["ExchangeWriter", "levels"]
 
@@ -40,6 +39,33 @@ _AHEAD = REPETITIONS - 1, REPETITIONS, REPETITIONS + 1
 
 _SHORT = 12
 """Maximum of a tensor's elements in `ExchangeWriter.operators`."""
+
+
+class RequestWriter:
+    """Numbers requests by ``sequence``, and draws the sequence number of HELLO from ``chance``."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.sequence = 0
+
+    def hello(self) -> bytes:
+        self.sequence = self._chance.randrange(256)
+        return DELIMITER + self._request(Request.HELLO, self._chance.getrandbits(32), 0)
+
+    def register(self, name: str, value: int) -> bytes:
+        """Write a register of 32 bits."""
+        return self.write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Read ``size`` bytes."""
+        return self._request(Request.READ, address, size)
+
+    def write(self, address: int, data: bytes) -> bytes:
+        return self._request(Request.WRITE, address, len(data), data)
+
+    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
+        self.sequence += 1
+        return frame(request(self.sequence - 1, kind, address, size, data))
 
 
 class ExchangeWriter:
