@@ -121,10 +121,8 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(MAKE) --no-print-directory performance
 
 performance: $(TEST_READY) ## Write docs/performance.md and tables of other pages from docs/performance
-	@$(TEST_PATH) $(BIN)/python -m support.docs.performance $(wildcard $(FIGURES)/*.json) \
-		--picture performance/cycles.png --output docs/performance.md
+	@$(TEST_PATH) $(BIN)/python -m support.docs.performance
 	@echo "wrote docs/performance.md"
-	@$(TEST_PATH) $(BIN)/python -m support.docs.figures
 
 batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"

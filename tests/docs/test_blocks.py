@@ -172,10 +172,10 @@ MEASURED = {
 
 ELSEWHERE = {
     ("cppsim/docs/from_amaranth.md", "text"): "cppsim/tests/test_pytest_plugin.py",
-    ("cppsim/docs/measurements.md", "text"): "tests/docs/test_figures.py",
+    ("cppsim/docs/measurements.md", "text"): "tests/docs/test_written.py",
     ("docs/litedram_report.md", "text"): "tests/boards/litex/test_litedram_report.py",
     ("docs/measurements/mutants.md", "text"): "tests/tools/test_mutants.py",
-    ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
+    ("docs/extending.md", "diff"): "tests/docs/test_ways.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
     ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_first_hour_fpga.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
@@ -188,9 +188,9 @@ DRAWN = {
     "design → netlist": "a drawing",
     "a call\n": "a drawing",
     "JUMP_k = step_k": "a formula, which tests/host/driver checks",
-    " 0  loop nest -> steps": "a table, which tests/docs/test_claims.py compares",
-    "byte             01234567": "a drawing, which tests/docs/test_claims.py compares",
-    "words            .....abc": "a drawing, which tests/docs/test_claims.py compares",
+    " 0  loop nest -> steps": "a table, which tests/docs/test_pages.py compares",
+    "byte             01234567": "a drawing, which tests/docs/test_pages.py compares",
+    "words            .....abc": "a drawing, which tests/docs/test_pages.py compares",
 }
 """Blocks of text that are not output: their first words, and the reason."""
 

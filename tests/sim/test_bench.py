@@ -1,6 +1,6 @@
 """`bitlane bench` measures the circuit in cycles and prints which rows are met.
 
-The rows themselves are recorded; `tests/docs/test_performance.py` measures them again.
+The rows themselves are recorded; `tests/docs/test_written.py` measures them again.
 """
 
 import json

@@ -154,7 +154,7 @@ _SIM = {
     "export/stream_core.py": ("tests/sim/test_export_stream.py",),
     "export/system_rdl.py": ("tests/sim/test_export_folder.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
-    "figures.py": ("tests/docs/test_performance_page.py",),
+    "figures.py": ("tests/docs/test_written.py",),
     "pages.py": ("tests/sim/test_pages.py",),
     "search_option.py": ("tests/sim/device/test_link.py",),
 }

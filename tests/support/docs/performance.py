@@ -1,27 +1,26 @@
-"""Write the performance page from files of measured figures. Measures nothing.
+"""Write docs/performance.md and the tables of other pages from docs/performance/*.json.
 
-    python -m support.docs.performance cycles.json area.json -o docs/performance.md
+    python -m support.docs.performance
 
-The figures are those in the files, to the last digit shown; what was not measured is said so.
+Measures nothing: the figures are those in the files, to the last digit shown; what was not measured
+is said so. A table stands in a page between ``<!-- figures: NAME -->`` and ``<!-- end of figures
+-->``; its name is one of `TABLES`.
 """
 
-import argparse
 import json
-import sys
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from bitlane.command_line.cli import DONE, UNUSABLE
-from bitlane.files import expect_writable
 from bitlane.version import __version__
-from bitlane_sim.bench import BenchError
-from bitlane_sim.figures import replace
+
+from .pages import PAGES, ROOT, name
+
+PAGE = ROOT / "docs" / "performance.md"
+PICTURE = "performance/cycles.png"
 
 Record = Mapping[str, Any]
 """The content of a file of --json: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
-
-_KINDS = ("cycles", "area", "simulators", "verilator", "batch", "host")
 
 _COMMANDS = {
     "cycles": "bitlane bench --plot FILE.png --json FILE",
@@ -76,15 +75,12 @@ microseconds for `bit_xor` of two arrays of 64 bytes. A *yardstick* is a fixed p
 for comparison with other computers. Of arrays of 64 MiB, the only new memory is the result's."""
 
 
-def page(records: Sequence[Record], picture: str | None) -> str:
-    """The page in Markdown; ``picture``: where its picture lies, seen from the page.
-
-    Of several records of one kind the rows are joined, in their order.
-    """
+def page(records: Sequence[Record]) -> str:
+    """Return the page in Markdown. Of several records of one kind the rows are joined."""
     text = ["# Performance", "", _HEAD, ""]
     text += _section(records, "cycles", "Clock cycles", _CYCLES, _cycles)
-    if picture and of_kind(records, "cycles"):
-        text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
+    if of_kind(records, "cycles"):
+        text += [f"![Rate over transfer size, and where cycles went]({PICTURE})", ""]
     text += _section(records, "area", "Area and clock", _AREA, _area)
     title = "Fast evaluator and Verilator"
     text += _section(records, "verilator", title, _VERILATOR, _seconds)
@@ -252,34 +248,108 @@ def _batch_row(row: Record) -> list[str]:
     return [row["what"], instances, *cells, note.replace("|", "\\|")]
 
 
-def _read(file: Path) -> Record:
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BenchError(f"{file}: {error.strerror}") from error
-    except ValueError as error:
-        raise BenchError(f"{file}: no JSON: {error}") from error
-    if not isinstance(record, dict) or record.get("kind") not in _KINDS:
-        raise BenchError(f"{file}: no file of measured figures")
-    return record
+def _placed(records: Sequence[Record]) -> list[str]:
+    """Return a table of the designs that several seeds placed: cells, clock and goals."""
+    rows = []
+    for row in (row for record in of_kind(records, "area") for row in record["rows"]):
+        if len(row["mhz_by_seed"]) == 1:
+            continue
+        goal = f"at most {row['most_lut4']:,} LUT4, at least {row['least_mhz']:g} MHz"
+        met = "met" if row["met"] else "**missed**"
+        chip = row["chip"].partition(",")[0]
+        lut4, mhz = f"{row['cells']['lut4']:,}", number(row["mhz"], 1)
+        rows.append([row["design"], chip, lut4, mhz, f"{goal}: {met}"])
+    return table(("Core", "Chip", "LUT4", "MHz", "Goal"), rows, left=2)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page that the command line ``arguments`` ask for, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m support.docs.performance", description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+", metavar="JSON", help="measured figures")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.md")
-    parser.add_argument("--picture", metavar="PATH", help="a picture, seen from the page")
-    namespace = parser.parse_args(arguments)
-    try:
-        expect_writable("--output", namespace.output)
-        text = page([_read(file) for file in namespace.files], namespace.picture)
-        replace(namespace.output, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
-    except BenchError as error:
-        print(f"support.docs.performance: {error}", file=sys.stderr)
-        return UNUSABLE
-    return DONE
+_ENGINES = {
+    "64 KiB NOT, with start-up": "64 KiB copy, start-up included, beats a cycle",
+    "64 KiB NOT, 30 cycles of latency": "the same, on a memory with 30 cycles of latency",
+    "idle write cycles between 64 B NOT, aligned": "idle cycles between commands of 64 bytes",
+    "64 B NOT, doorbell to last response (N = 16)": "**a single command of 64 bytes**, cycles",
+}
+"""Works of a DMA engine, and how the page of comparisons names them."""
+
+_OF = {0.999: "`aximm2s` into `axis2mm`", 0.938: "`axi_dma`", 1: "`axi_cdma`", 22: "`axi_cdma`"}
+"""The core that reached a recorded figure of a peer."""
+
+
+def _peers(records: Sequence[Record]) -> list[str]:
+    """Return a table of the engine of 32 bits beside the best other one in each work."""
+    rows = []
+    for row in (row for record in of_kind(records, "cycles") for row in record["rows"]):
+        if row["width"] == 32 and row["work"] in _ENGINES:
+            digits = 0 if row["unit"] == "cycles" else 3
+            peer, own = (number(row[kind], digits) for kind in ("peer", "measured"))
+            rows.append([_ENGINES[row["work"]], f"{peer}, {_OF[row['peer']]}", own])
+    for row in (row for record in of_kind(records, "area") for row in record["rows"]):
+        if row["design"] == "copy-32":
+            least = min(row["peers"], key=lambda peer: peer["lut4"])
+            cells = f"{least['lut4']} and {least['mhz']}, `{least['name'].partition(',')[0]}`"
+            own = f"{row['cells']['lut4']} and {number(row['mhz'], 1)}"
+            rows.append(["LUT4 and MHz of an ECP5, any byte to any byte", cells, own])
+    return table(("Work, 32 bits", "Best other core", "bitlane"), rows)
+
+
+def _simulators(records: Sequence[Record]) -> list[str]:
+    """Return a table of ratios of speed, which hold on other computers, too."""
+    [verilator], [others] = of_kind(records, "verilator"), of_kind(records, "simulators")
+    built = verilator["rows"]
+    rows = [
+        (
+            "Verilator",
+            number(built["compiled to Verilator, no stalls"], 2),
+            number(built["Verilator, seconds to build"], 0),
+            verilator,
+        ),
+        ("Amaranth's simulator", f"{others['rows']['compiled to pysim']:,.0f}", "none", others),
+    ]
+    origin = [f"{x['date']}, bitlane {x['versions']['bitlane']}" for *_, x in rows]
+    heads = ("Simulator", "`cppsim.Model` is faster by", "Seconds to build", "Measured")
+    cells = [[*row[:3], at] for row, at in zip(rows, origin, strict=True)]
+    own = ["`cppsim.Model`", "1", number(built["compiled, seconds to build"], 0), origin[0]]
+    return table(heads, [own, *cells])
+
+
+TABLES: dict[str, Callable[[Sequence[Record]], list[str]]] = {
+    "area": _placed,
+    "cycles": summary,
+    "peers": _peers,
+    "simulators": _simulators,
+}
+"""Tables by the names that the pages have for them."""
+
+
+_MARKED = re.compile(
+    r"(?<=<!-- figures: )(\w+)( -->\n).*?(?=<!-- end of figures -->)", flags=re.DOTALL
+)
+
+
+def records() -> list[Record]:
+    """Return the contents of all files of measured performance."""
+    files = sorted((ROOT / "docs" / "performance").glob("*.json"))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def filled(text: str, measured: Sequence[Record]) -> str:
+    """Return the page ``text`` with all its tables written anew."""
+
+    def lines(mark: re.Match[str]) -> str:
+        return mark[1] + mark[2] + "\n".join(["", *TABLES[mark[1]](measured)]) + "\n"
+
+    return _MARKED.sub(lines, text)
+
+
+def main() -> None:
+    """Write the page and the tables of the others."""
+    measured = records()
+    PAGE.write_text(page(measured), encoding="utf-8")
+    for each in PAGES:
+        text = each.read_text(encoding="utf-8")
+        if (new := filled(text, measured)) != text:
+            each.write_text(new, encoding="utf-8")
+            print(f"wrote the tables of {name(each)}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
