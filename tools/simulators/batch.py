@@ -24,8 +24,7 @@ from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
 from bitlane_sim.figures import printed, record, write_json
 from cppsim.errors import SimulationError
 from cppsim.stored import Backend, NoGpu, gpu_versions
-from simulators.processes import apart
-from simulators.xors import TIMINGS, Xors, xors_on_one_thread
+from simulators.xors import TIMINGS, Xors, apart, xors_on_one_thread
 
 OPTIONS = ""
 """Options of the circuit: the full 64-bit system."""

