@@ -5,6 +5,7 @@ docs/measurements/faiss.md. Not part of `make test`, because a test that runs at
 FAISS slower.
 """
 
+from functools import partial
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
+from benchmarks.timing import fastest
 from bitlane.links.predicted import Predicted, duration
 
 pytestmark = pytest.mark.slow
@@ -32,12 +34,7 @@ def measured(
     """Return the seconds of the fastest of five searches, and the distances."""
     index = faiss.IndexBinaryFlat(8 * rows.shape[1])
     index.add(rows)
-    seconds, distances = [], np.empty(0, np.int32)
-    for _ in range(5):
-        started = perf_counter()
-        distances, _ = index.search(queries, k)
-        seconds.append(perf_counter() - started)
-    return min(seconds), distances
+    return fastest(lambda: index.search(queries, k), 5), index.search(queries, k)[0]
 
 
 def predicted(
@@ -96,12 +93,8 @@ def in_faiss(
     index.add(rows)
     bitmap = np.packbits(select, bitorder="little")
     params = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
-    seconds = []
-    for _ in range(5):
-        started = perf_counter()
-        found = index.search(queries, K, params=params)
-        seconds.append(perf_counter() - started)
-    return min(seconds), found
+    search = partial(index.search, queries, K, params=params)
+    return fastest(search, 5), search()
 
 
 def test_a_search_in_a_subset_beside_faiss() -> None:

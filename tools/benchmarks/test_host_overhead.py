@@ -14,6 +14,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import bitlane
+from benchmarks.timing import fastest
 from bitlane import Device, dml
 from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
@@ -74,22 +75,12 @@ def yardstick() -> int:
     return total
 
 
-def fastest(call: Callable[[], object], timer: Callable[[], float], rounds: int) -> float:
-    """Return the seconds of the fastest call, because noise only adds time."""
-    best = float("inf")
-    for _ in range(rounds):
-        started = timer()
-        call()
-        best = min(best, timer() - started)
-    return best
-
-
 def expect_little(benchmark: BenchmarkFixture, name: str, call: Callable[[], object]) -> None:
     """Measure the host time of ``call``, and fail if it exceeds `YARDSTICKS`."""
     benchmark.name = name
     benchmark.pedantic(call, rounds=300, warmup_rounds=100)
-    unit = fastest(yardstick, perf_counter, 300)
-    taken = fastest(call, watch, 300)
+    unit = fastest(yardstick, 300)
+    taken = fastest(call, 300, watch)
     benchmark.extra_info["microseconds"] = round(1e6 * taken, 1)
     benchmark.extra_info["yardsticks"] = round(taken / unit, 2)
     print(f"\n{name}: {1e6 * taken:.1f} us of host time, {taken / unit:.1f} yardsticks")
@@ -170,7 +161,7 @@ def test_large_arrays_are_copied_up_and_down(memory: Device, benchmark: Benchmar
         tracemalloc.stop()
     # In turn, so that other work on the machine is in the way of both.
     calls = (least, lambda: memory.bit_xor(a, b))
-    rounds = [[fastest(call, perf_counter, 1) for call in calls] for _ in range(9)]
+    rounds = [[fastest(call, 1) for call in calls] for _ in range(9)]
     bare, taken = map(min, zip(*rounds, strict=True))
     benchmark.extra_info["times the bare copies"] = round(taken / bare, 2)
     benchmark.extra_info["peak of new memory in MiB"] = round(peak / MIB, 1)

@@ -15,6 +15,7 @@ from zlib import crc32
 
 import pytest
 
+from benchmarks.timing import fastest
 from bitlane.links.udp import open_link
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
 from bitlane_rtl.abi.frames import Answer, Request
@@ -47,16 +48,6 @@ SEGMENTS = 44
 
 PEERS = 3
 """Processes, because the system lets some answer in small parts, which take more calls."""
-
-
-def fastest(call: Callable[[], object]) -> float:
-    """Return the least processor time of this thread, because noise only adds time."""
-    best = float("inf")
-    for _ in range(ROUNDS):
-        started = thread_time()
-        call()
-        best = min(best, thread_time() - started)
-    return best
 
 
 Parts = tuple[bytes, ...]
@@ -184,7 +175,7 @@ def bare(request: int, answer: int, **options: bool) -> float:
     for _ in range(PEERS):
         with peer_process(lambda _: answers) as port:
             host = BareHost(port, request, answer, **options)
-            best.append(fastest(host.transfer))
+            best.append(fastest(host.transfer, ROUNDS, thread_time))
             host.close()
     return min(best)
 
@@ -196,9 +187,9 @@ def linked(name: str) -> tuple[float, str]:
     for _ in range(PEERS):
         with peer_process(ZeroBoard()) as port, open_link(f"udp://127.0.0.1:{port}") as link:
             if name == "write":
-                best.append(fastest(lambda: link.write(BASE, data)))
+                best.append(fastest(lambda: link.write(BASE, data), ROUNDS, thread_time))
             else:
-                best.append(fastest(lambda: link.read(BASE, SIZE)))
+                best.append(fastest(lambda: link.read(BASE, SIZE), ROUNDS, thread_time))
             way = link.description.split(", ")[-1]
     return min(best), way
 

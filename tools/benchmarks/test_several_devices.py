@@ -5,7 +5,6 @@ It needs a machine with two idle cores. It prints times, and asserts results onl
 
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import dask.array as da
@@ -15,6 +14,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 import bitlane.dask
+from benchmarks.timing import fastest
 from support.system.clusters import cluster_of
 from support.system.devices import DEFAULT
 
@@ -25,16 +25,6 @@ ROWS, WIDTH = 256, 1 << 16
 """Shape of the compared rows in bytes: 16 MiB in all; 16 rows are a chunk of 1 MiB."""
 
 Record = Callable[[str, object], None]
-
-
-def best(work: Callable[[], object]) -> float:
-    """Return the shortest time of ``work`` in `ROUNDS` runs, in seconds."""
-    seconds = []
-    for _ in range(ROUNDS):
-        started = perf_counter()
-        work()
-        seconds.append(perf_counter() - started)
-    return min(seconds)
 
 
 def computed(client: Client, lazy: da.Array) -> Any:
@@ -54,10 +44,10 @@ def test_a_pool(rows: NDArray[np.uint8], record_property: Record) -> None:
     for devices in (1, 2):
         with bitlane.Pool([DEFAULT] * devices) as pool:
             assert np.array_equal(pool.hamming(rows, rows[0]), expected)
-            seconds[devices] = best(partial(pool.hamming, rows, rows[0]))
-            least[devices] = best(partial(pool.bit_not, small))
+            seconds[devices] = fastest(partial(pool.hamming, rows, rows[0]), ROUNDS)
+            least[devices] = fastest(partial(pool.bit_not, small), ROUNDS)
     with bitlane.open(DEFAULT) as device:
-        alone = best(partial(device.bit_not, small))
+        alone = fastest(partial(device.bit_not, small), ROUNDS)
     ratio = seconds[1] / seconds[2]
     record_property("report", f"pool: two devices are {ratio:.2f} x one: {seconds}")
     record_property("report", f"pool: {1000 * (least[1] - alone):.2f} ms a piece beside its work")
@@ -67,7 +57,7 @@ def test_a_cluster(rows: NDArray[np.uint8], record_property: Record) -> None:
     seconds: dict[int, float] = {}
     overhead: dict[int, float] = {}
     with bitlane.open(DEFAULT) as device:
-        alone = best(partial(device.bit_not, np.zeros(64, np.uint8)))
+        alone = fastest(partial(device.bit_not, np.zeros(64, np.uint8)), ROUNDS)
     for workers in (1, 2):
         with cluster_of(workers) as client:
             bitlane.dask.equip(client)
@@ -75,9 +65,9 @@ def test_a_cluster(rows: NDArray[np.uint8], record_property: Record) -> None:
             lazy = bitlane.dask.hamming(data, rows[0])
             expected = np.bitwise_count(rows[0] ^ np.uint8(0xA5)).sum()
             assert set(computed(client, lazy).tolist()) == {expected}
-            seconds[workers] = best(partial(computed, client, lazy))
+            seconds[workers] = fastest(partial(computed, client, lazy), ROUNDS)
             tiny = client.persist(da.zeros(64 * 200, dtype=np.uint8, chunks=64))
-            took = best(partial(computed, client, bitlane.dask.bit_not(tiny)))
+            took = fastest(partial(computed, client, bitlane.dask.bit_not(tiny)), ROUNDS)
             overhead[workers] = took / 200 - alone
     ratio = seconds[1] / seconds[2]
     each = {workers: f"{1000 * value:.2f} ms" for workers, value in overhead.items()}

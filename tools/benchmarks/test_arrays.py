@@ -1,10 +1,9 @@
-"""The device `numpy` beside NumPy itself, in one run: printed, and bounded by ratios only.
+"""Arrays on a device beside NumPy itself, in one run: printed, and bounded by ratios only.
 
 Not part of `make test`, because a test that runs at the same time makes every figure worse.
 """
 
 from collections.abc import Callable, Iterator
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
+from benchmarks.timing import fastest
 
 pytestmark = pytest.mark.slow
 
@@ -24,16 +24,6 @@ ROWS = np.random.default_rng(2).integers(0, 256, (20_000, 32), np.uint8)
 def device() -> Iterator[bitlane.Device]:
     with bitlane.open("numpy") as device:
         yield device
-
-
-def fastest(call: Callable[[], object], rounds: int = 100) -> float:
-    """Return the seconds of the fastest call, because noise only adds time."""
-    best = float("inf")
-    for _ in range(rounds):
-        started = perf_counter()
-        call()
-        best = min(best, perf_counter() - started)
-    return best
 
 
 def expect(name: str, ratio: float, least: float) -> None:
@@ -124,3 +114,62 @@ def test_a_command_of_many_short_runs(device: bitlane.Device) -> None:
         lambda: bitlane.compute(resident[:, ::2] ^ resident[:, 1:]), 20
     )
     expect("100,000 runs of two elements", ratio, 0.3)
+
+
+SIZE = 200_000
+VALUES = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
+TABLE = np.random.default_rng(1).integers(0, 256, (SIZE // 32, 32), np.uint8)
+RANDOM = np.random.default_rng(2).random(SIZE) < 0.5
+NEAR = np.arange(SIZE) % 20_000 < 5_000
+INDICES = np.random.default_rng(3).integers(0, SIZE, SIZE // 2)
+
+
+@pytest.fixture(scope="module", params=["numpy", "sim"])
+def selecting(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    with bitlane.open(request.param) as device:
+        yield device
+
+
+SELECTED: dict[str, tuple[Any, Any]] = {
+    "half of all, random": (VALUES, RANDOM),
+    "10 runs of 5,000": (VALUES, NEAR),
+    "every other element": (VALUES, np.arange(SIZE) % 2 == 0),
+    "100,000 random indices": (VALUES, INDICES),
+    "one run of 60,000 indices": (VALUES, np.arange(70_000, 130_000)),
+    "3,000 random rows of 32": (TABLE, INDICES[:3000] % len(TABLE)),
+    "1,000 random indices": (VALUES, INDICES[:1000]),
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_selections(selecting: bitlane.Device, name: str) -> None:
+    a, key = SELECTED[name]
+    x = selecting.asarray(a)
+    assert np.array_equal(x[key].get(), a[key])
+    report(selecting, name, lambda: bitlane.compute(x[key]), lambda: x.get()[key])
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_assignments(selecting: bitlane.Device, name: str) -> None:
+    a, key = SELECTED[name]
+    a, x = a.copy(), selecting.asarray(a)
+    x[key] = a[key] = 7
+    assert np.array_equal(x.get(), a)
+
+    def by_hand() -> None:
+        here = x.get()
+        here[key] = 7
+        x[...] = here
+
+    def on_device() -> None:
+        x[key] = 7
+
+    report(selecting, f"{name} = 7", on_device, by_hand)
+
+
+def report(
+    device: bitlane.Device, name: str, ours: Callable[[], object], theirs: Callable[[], object]
+) -> None:
+    mine, other = fastest(ours, 15), fastest(theirs, 15)
+    beside = f"{mine / other:.2f} times {1e3 * other:.3f} ms by hand"
+    print(f"\n{device}, {name}: {1e3 * mine:.3f} ms, {beside}; goal 1.5")
