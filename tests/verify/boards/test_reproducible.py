@@ -17,6 +17,7 @@ from support.boards.board_builds import built
 
 pytestmark = [pytest.mark.slow, pytest.mark.judges("bitlane_boards.flow")]
 
+
 def small(name: str) -> Board:
     """Return the board ``name`` with a circuit that is placed and routed in a part of the time."""
     board = boards()[name]
