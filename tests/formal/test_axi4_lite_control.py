@@ -2,16 +2,13 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction
 from support.rtl.streams import channel
-
-pytestmark = pytest.mark.slow
 
 DEPTH = 12
 """Depth of the search for a bug, in cycles; induction as deep takes a hundred times as long."""
@@ -88,11 +85,6 @@ class KeepsTheBusRules(Contract):
             ]
 
 
-def test_the_subordinate_keeps_the_bus_rules(proof: Proof) -> None:
-    proof.holds(KeepsTheBusRules(), Induction(4))
-
-
-SUBORDINATE = "bus.axi4_lite"
 BUGS = {
     "answer does not wait": ("taken | (responding & ~bus.bready)", "taken"),
     "part of a word is written": ("writes.eq(both & ~reads & whole)", "writes.eq(both & ~reads)"),
@@ -104,6 +96,6 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(SUBORDINATE, *BUGS[bug]), KeepsTheBusRules(), within=DEPTH)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(KeepsTheBusRules, Induction(4), module="bus.axi4_lite", bugs=BUGS, within=DEPTH),
+)

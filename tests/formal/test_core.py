@@ -2,18 +2,15 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Bounded, Reaching
 from support.rtl.streams import channel
-
-pytestmark = pytest.mark.slow
 
 CONFIGURATION = Configuration(
     data_width=32,
@@ -159,14 +156,6 @@ class KeepsTheBusRules(Contract):
         return opened
 
 
-def test_a_small_core_keeps_the_bus_rules_and_stays_in_its_memory(proof: Proof) -> None:
-    proof.holds(KeepsTheBusRules(), Bounded(DEPTH))
-
-
-def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> None:
-    proof.holds(KeepsTheBusRules(), Reaching(DEPTH))
-
-
 BUGS = {
     "bursts cross their block": (
         "addresses.bursts",
@@ -193,6 +182,6 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(*BUGS[bug]), KeepsTheBusRules(), within=DEPTH)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(KeepsTheBusRules, Bounded(DEPTH), Reaching(DEPTH), bugs=BUGS, within=DEPTH),
+)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
@@ -18,10 +17,8 @@ from bitlane_rtl.link.datagram_check import DatagramCheck
 from bitlane_rtl.link.request_reader import RequestReader
 from bitlane_rtl.link.words import Mark, RequestHead
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
-from support.formal.prover import Bounded, Induction, Method, Reached
-
-pytestmark = pytest.mark.slow
+from support.formal.proof import Claim, proofs
+from support.formal.prover import Bounded, Induction, Reached
 
 
 class FrameEnds(Contract):
@@ -133,13 +130,6 @@ class ParserGoesOn(Contract):
             m.d.comb += [Assert(~out.write), Assert(~out.commit), Assert(out.words == 1)]
         if not self._room:
             m.d.comb += [Assert(~out.write), Assert(~out.commit)]
-
-
-class WithoutRoom(ParserGoesOn):
-    """Without room, the parser writes and commits nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(room=False)
 
 
 class PacketsAreWhole(Contract):
@@ -363,165 +353,110 @@ class PackerGoesOn(Contract):
         m.d.comb += Assert(waits < 12)
 
 
-CONTRACTS: dict[type[Contract], Method] = {
-    FrameEnds: Induction(2),
-    GapIsKept: Reached,
-    TransmitterGoesOn: Reached,
-    ParserGoesOn: Reached,
-    WithoutRoom: Reached,
-    PacketsAreWhole: Bounded(14),
-    DatagramsAreChecked: Induction(2),
-    CrcIsRight: Induction(2),
-    FormIsRight: Induction(2),
-    OnlyTheSession: Induction(2),
-    ReaderGoesOn: Reached,
-    PackerGoesOn: Reached,
-}
-
-
-@pytest.mark.parametrize("contract", CONTRACTS)
-def test_contract(contract: type[Contract], proof: Proof) -> None:
-    proof.holds(contract(), CONTRACTS[contract])
-
-
-RECEIVER, TRANSMITTER, FIFO = (
-    "ethernet.mac_receiver",
-    "ethernet.mac_transmitter",
-    "ethernet.packet_fifo",
-)
-PARSER, CHECK = "ethernet.frame_parser", "link.datagram_check"
-READER, PACKER = "link.request_reader", "link.answer_packer"
-BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
-    "a damaged byte is forgotten": (
-        FrameEnds,
-        RECEIVER,
-        "damaged.eq(damaged | error)",
-        "damaged.eq(error)",
-        20,
-    ),
+RECEIVER, TRANSMITTER = "ethernet.mac_receiver", "ethernet.mac_transmitter"
+PARSER, READER = "ethernet.frame_parser", "link.request_reader"
+OF_FRAMES = {
+    "a damaged byte is forgotten": ("damaged.eq(damaged | error)", "damaged.eq(error)"),
     "a frame goes on without bytes": (
-        FrameEnds,
-        RECEIVER,
         "self.o.end.eq(in_frame & (~valid | full))",
         "self.o.end.eq(in_frame & full)",
-        20,
     ),
-    "a frame begins at once": (
-        FrameEnds,
-        RECEIVER,
-        "(~start | early)",
-        "~start",
-        20,
-    ),
+    "a frame begins at once": ("(~start | early)", "~start"),
+}
+OF_GAPS = {
     "a frame begins in the gap": (
-        GapIsKept,
-        TRANSMITTER,
         "with m.If(expired & self.i.valid):",
         "with m.If(self.i.valid):",
-        20,
     ),
+}
+OF_PREAMBLES = {
     "a preamble that is too short": (
-        GapIsKept,
-        TRANSMITTER,
         "m.d.sync += count.eq(PREAMBLE_BYTES)",
         "m.d.sync += count.eq(PREAMBLE_BYTES - 1)",
-        40,
     ),
+}
+OF_TRANSMITTERS = {
     "a packet is never begun": (
-        TransmitterGoesOn,
-        TRANSMITTER,
         "with m.If(expired & self.i.valid):",
         "with m.If(expired & ~self.i.valid):",
-        104,
     ),
+}
+OF_PARSERS = {
     "a frame leaves bytes behind": (
-        ParserGoesOn,
-        PARSER,
         "with m.If(byte.reset):",
         "with m.If(byte.reset & byte.valid):",
-        60,
     ),
+}
+OF_ROOM = {
     "a frame is stored without room": (
-        WithoutRoom,
-        PARSER,
         "(byte.ended & ended)) & ~full",
         "(byte.ended & ended))",
-        40,
     ),
+}
+OF_PACKETS = {
     "a packet is visible before it is committed": (
-        PacketsAreWhole,
-        FIFO,
         "end.eq(end + (end != start))",
         "end.eq(end + self.i.write)",
-        30,
     ),
     "a word leaves twice": (
-        PacketsAreWhole,
-        FIFO,
         "loaded.eq(loads | (loaded & ~leaves))",
         "loaded.eq(loads | loaded)",
-        30,
     ),
+}
+OF_DATAGRAMS = {
     "a datagram is committed before its CRC is known": (
-        DatagramsAreChecked,
-        PARSER,
         "byte.arp | byte.echo | query.valid | check.good",
         "byte.arp | byte.echo | query.valid | check.good | byte.valid",
-        64,
     ),
-    "a bit of a byte is not checked": (
-        CrcIsRight,
-        CHECK,
-        "crc.data.eq(self.byte)",
-        "crc.data.eq(self.byte & 0x7F)",
-        10,
-    ),
+}
+OF_CRC = {
+    "a bit of a byte is not checked": ("crc.data.eq(self.byte)", "crc.data.eq(self.byte & 0x7F)")
+}
+OF_FORM = {
     "a datagram may end with a part of a word": (
-        FormIsRight,
-        CHECK,
         "whole.eq((lane == 0) & heads[1]",
         "whole.eq(heads[1]",
-        24,
     ),
+}
+OF_SESSIONS = {
     "a datagram of another session is executed": (
-        OnlyTheSession,
-        READER,
         "Mux(hello, starts, ours & in_turn)",
         "Mux(hello, starts, (ours | timer.alive) & in_turn)",
-        30,
     ),
+}
+OF_HELLO = {
     "a HELLO of the session before takes over": (
-        OnlyTheSession,
-        READER,
         "(ours | (~former & (~timer.alive | word[TAKE_OVER])))",
         "(ours | (~former & ~timer.alive) | word[TAKE_OVER])",
-        40,
     ),
     "a HELLO behind another one forgets the session before": (
-        OnlyTheSession,
-        READER,
         "self._session.eq(self._asked), ours.eq(1)",
         "self._session.eq(self._asked)",
-        40,
     ),
-    "a complaint is expected twice": (
-        ReaderGoesOn,
-        READER,
-        '[(sent | ~answers, "discard")]',
-        '[(sent, "discard")]',
-        40,
-    ),
+}
+OF_READERS = {
+    "a complaint is expected twice": ('[(sent | ~answers, "discard")]', '[(sent, "discard")]')
+}
+OF_PACKERS = {
     "a datagram is closed again and again": (
-        PackerGoesOn,
-        PACKER,
         "(begun | state.greet) & ~state.close",
         "begun | state.greet",
-        80,
     ),
 }
 
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    contract, module, *texts, within = BUGS[bug]
-    proof.finds(Bug(module, *texts), contract(), within=within)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(FrameEnds, Induction(2), module=RECEIVER, bugs=OF_FRAMES, within=20),
+    Claim(GapIsKept, Reached, module=TRANSMITTER, bugs=OF_GAPS, within=20),
+    Claim(GapIsKept, module=TRANSMITTER, bugs=OF_PREAMBLES, within=40),
+    Claim(TransmitterGoesOn, Reached, module=TRANSMITTER, bugs=OF_TRANSMITTERS, within=104),
+    Claim(ParserGoesOn, Reached, module=PARSER, bugs=OF_PARSERS, within=60),
+    Claim(ParserGoesOn, Reached, module=PARSER, bugs=OF_ROOM, within=40, room=False),
+    Claim(PacketsAreWhole, Bounded(14), module="ethernet.packet_fifo", bugs=OF_PACKETS, within=30),
+    Claim(DatagramsAreChecked, Induction(2), module=PARSER, bugs=OF_DATAGRAMS, within=64),
+    Claim(CrcIsRight, Induction(2), module="link.datagram_check", bugs=OF_CRC, within=10),
+    Claim(FormIsRight, Induction(2), module="link.datagram_check", bugs=OF_FORM, within=24),
+    Claim(OnlyTheSession, Induction(2), module=READER, bugs=OF_SESSIONS, within=30),
+    Claim(OnlyTheSession, module=READER, bugs=OF_HELLO, within=40),
+    Claim(ReaderGoesOn, Reached, module=READER, bugs=OF_READERS, within=40),
+    Claim(PackerGoesOn, Reached, module="link.answer_packer", bugs=OF_PACKERS, within=80),
+)

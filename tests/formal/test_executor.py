@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
@@ -13,10 +12,8 @@ from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark, RequestHead
 from bitlane_rtl.ports.signatures import CONTROL_ADDRESS_WIDTH
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction
-
-pytestmark = pytest.mark.slow
 
 WIDTH = 16
 """Bits of an address of the memory."""
@@ -220,13 +217,7 @@ class _Asked:
         self.executes = self.allowed & ~none & ~kind.hello & ~(kind.write & kind.repeated)
 
 
-CONTRACTS = {"aligned": (0x40, 0x40), "of any size": (0x1000, 0x2C00)}
 """First address and size of memories."""
-
-
-@pytest.mark.parametrize("memory", CONTRACTS)
-def test_contract(memory: str, proof: Proof) -> None:
-    proof.holds(OnlyWhatIsAllowed(*CONTRACTS[memory]), Induction(2))
 
 
 BUGS = {
@@ -249,6 +240,7 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug("link.executor", *BUGS[bug]), OnlyWhatIsAllowed(), within=14)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(OnlyWhatIsAllowed, Induction(2), module="link.executor", bugs=BUGS, within=14),
+    Claim(OnlyWhatIsAllowed, Induction(2), base=0x1000, size=0x2C00),
+)

@@ -1,16 +1,13 @@
 """Lists hold the nearest candidates, sorted, whatever the order in which these are offered."""
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import Sizes
 from bitlane_rtl.search.lists import Lists
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Reached
-
-pytestmark = pytest.mark.slow
 
 NEAREST = 2
 
@@ -97,11 +94,6 @@ class KeepsTheNearest(Contract):
             m.d.sync += whose.eq(0)
 
 
-def test_lists_keep_the_nearest(proof: Proof) -> None:
-    proof.holds(KeepsTheNearest(), Reached)
-
-
-LISTS = "search.lists"
 BUGS = {
     "the list before stays open": ("opens.eq(self.i.p.query != candidate.query)", "opens.eq(0)"),
     "only the distance counts": (
@@ -120,6 +112,6 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(LISTS, *BUGS[bug]), KeepsTheNearest(), within=24)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(KeepsTheNearest, Reached, module="search.lists", bugs=BUGS, within=24),
+)

@@ -2,17 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_rtl.control.retirement import Retirement
 from support.formal.contract import Contract, before
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Bounded
-
-pytestmark = pytest.mark.slow
 
 CONFIGURATION = replace(copy(), slots=2, memory_bytes=1 << 12, length_bits=12)
 
@@ -140,35 +137,27 @@ class EndsInOrder(Contract):
         ]
 
 
-def test_every_command_ends_once_and_in_order(proof: Proof) -> None:
-    proof.holds(EndsInOrder(), Bounded(20))
-
-
-RETIREMENT = "control.retirement"
 BUGS = {
-    "retires after a fault": (RETIREMENT, "(self.fault | failed | bad_doorbell)", "failed"),
+    "retires after a fault": ("(self.fault | failed | bad_doorbell)", "failed"),
     "retires in the cycle after a failure": (
-        RETIREMENT,
         "(self.fault | failed | bad_doorbell)",
         "(self.fault | bad_doorbell)",
     ),
-    "a second fault is latched": (RETIREMENT, "m.If(~(self.fault | failed))", "m.If(~self.fault)"),
-    "a bad doorbell stops late": (RETIREMENT, "self.bad_doorbell | faults |", "faults |"),
-    "a flush does not wait": (RETIREMENT, "self.clear & self.drained &", "self.clear &"),
-    "a flush keeps the number of starts": (RETIREMENT, "m.d.sync += started.eq(0)", "pass"),
+    "a second fault is latched": ("m.If(~(self.fault | failed))", "m.If(~self.fault)"),
+    "a bad doorbell stops late": ("self.bad_doorbell | faults |", "faults |"),
+    "a flush does not wait": ("self.clear & self.drained &", "self.clear &"),
+    "a flush keeps the number of starts": ("m.d.sync += started.eq(0)", "pass"),
     "two commands at once count as one": (
-        RETIREMENT,
         "step(m, running, self.start, ended)",
         "step(m, running, self.start & ~ended, ended)",
     ),
     "the next command's interrupt": (
-        RETIREMENT,
         "slot = self.completion_index[:slot_bits]",
         "slot = self.retired[:slot_bits]",
     ),
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(*BUGS[bug]), EndsInOrder(), within=12)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(EndsInOrder, Bounded(20), module="control.retirement", bugs=BUGS, within=12),
+)

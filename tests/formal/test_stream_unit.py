@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import Op
@@ -10,10 +9,8 @@ from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfigu
 from bitlane_rtl.stream_unit.packets import PacketFlags
 from bitlane_rtl.stream_unit.unit import StreamUnit
 from support.formal.contract import Contract, taken
-from support.formal.proof import Bug, Proof
-from support.formal.prover import Bounded, Method, Reached
-
-pytestmark = pytest.mark.slow
+from support.formal.proof import Claim, proofs
+from support.formal.prover import Bounded, Reached
 
 XOR = StreamConfiguration(data_width=8, ops=frozenset({Op.XOR}))
 SUMS = StreamConfiguration(data_width=32, ops=frozenset({Op.COUNT}), user_width=0)
@@ -151,88 +148,59 @@ class SumsPackets(Contract):
                 m.d.comb += [Assert(right), Assert(y.flags.as_value() == 0)]
 
 
-CONTRACTS: dict[str, tuple[Any, Method]] = {
-    "beats": (KeepsBeats, Reached),
-    "packets of any lengths": (EndsPackets, Reached),
-    "sums": (lambda: SumsPackets(PacketReduction.SUM), Bounded(14)),
-    "truth values": (lambda: SumsPackets(PacketReduction.ANY), Bounded(14)),
-}
-
-
-@pytest.mark.parametrize("name", CONTRACTS)
-def test_a_stream_unit_keeps_its_packets(name: str, proof: Proof) -> None:
-    build, method = CONTRACTS[name]
-    proof.holds(build(), method)
-
-
 JOIN, UNIT, ASSEMBLER, SAMPLER = (
     f"stream_unit.{name}" for name in ("join", "unit", "assembler", "sampler")
 )
-BUGS = {
-    "A leaves alone": ("beats", JOIN, "(self.b.valid & ~drop_b)", "~drop_b"),
-    "the fields beside do not wait": ("beats", UNIT, "bit_unit.i.ready, sideband", "1, sideband"),
+OF_BEATS = {
+    "A leaves alone": (JOIN, "(self.b.valid & ~drop_b)", "~drop_b"),
+    "the fields beside do not wait": (UNIT, "bit_unit.i.ready, sideband", "1, sideband"),
     "B is taken twice": (
-        "beats",
         JOIN,
         "self.b.ready.eq((sent & needed) | drop_b)",
         "self.b.ready.eq(drop_b)",
     ),
-    "a beat of A may have no gap": (
-        "beats",
-        JOIN,
-        "(~last & ~common.all())",
-        "Const(0)",
-    ),
-    "a gap is forgotten": ("beats", ASSEMBLER, "before.holes | side.holes", "side.holes"),
-    "a packet is never empty": ("beats", ASSEMBLER, "side.last & ~(some | side.some)", "0"),
+    "a beat of A may have no gap": (JOIN, "(~last & ~common.all())", "Const(0)"),
+    "a gap is forgotten": (ASSEMBLER, "before.holes | side.holes", "side.holes"),
+    "a packet is never empty": (ASSEMBLER, "side.last & ~(some | side.some)", "0"),
+}
+OF_ENDS = {
     "the rest of A begins a packet": (
-        "packets of any lengths",
         JOIN,
         "drop_a.eq(needed & b.last & ~a.last)",
         "drop_a.eq(0)",
     ),
-    "the rest of B begins a packet": (
-        "packets of any lengths",
-        JOIN,
-        "drop_b.eq(a.last & ~b.last)",
-        "drop_b.eq(0)",
-    ),
+    "the rest of B begins a packet": (JOIN, "drop_b.eq(a.last & ~b.last)", "drop_b.eq(0)"),
     "a whole packet of A is dropped": (
-        "packets of any lengths",
         JOIN,
         "drop_a.eq(needed & b.last & ~a.last)",
         "drop_a.eq(needed & b.last)",
     ),
-    "a shorter packet is not flagged": (
-        "packets of any lengths",
-        JOIN,
-        "(a.last != b.last)",
-        "(a.last & ~b.last)",
-    ),
+    "a shorter packet is not flagged": (JOIN, "(a.last != b.last)", "(a.last & ~b.last)"),
     "flags stay for the next packet": (
-        "packets of any lengths",
         ASSEMBLER,
         "before.eq(Mux(side.last, 0, now.as_value()))",
         "before.eq(now.as_value())",
     ),
-    "a sum has the bytes of an element": ("sums", ASSEMBLER, "0b1, 0b1111", "0b1, 0b11"),
-    "a truth value stays for the next packet": (
-        "truth values",
-        ASSEMBLER,
-        "before.eq(found & ~side.last)",
-        "before.eq(found)",
-    ),
+}
+OF_SUMS = {
+    "a sum has the bytes of an element": (ASSEMBLER, "0b1, 0b1111", "0b1, 0b11"),
     "the control inputs of another packet": (
-        "sums",
         SAMPLER,
         "Mux(first, now.as_value(), held.as_value())",
         "Mux(first, held.as_value(), now.as_value())",
     ),
 }
+OF_TRUTH = {
+    "a truth value stays for the next packet": (
+        ASSEMBLER,
+        "before.eq(found & ~side.last)",
+        "before.eq(found)",
+    ),
+}
 
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    name, *planted = BUGS[bug]
-    build, _ = CONTRACTS[name]
-    proof.finds(Bug(*planted), build(), within=14)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(KeepsBeats, Reached, bugs=OF_BEATS, within=14),
+    Claim(EndsPackets, Reached, bugs=OF_ENDS, within=14),
+    Claim(SumsPackets, Bounded(14), bugs=OF_SUMS, within=14, reduction=PacketReduction.SUM),
+    Claim(SumsPackets, Bounded(14), bugs=OF_TRUTH, within=14, reduction=PacketReduction.ANY),
+)

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
 
 from bitlane_rtl.bus.wishbone import WishboneControl, WishboneManager
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Bounded, Reached, Reaching
-
-pytestmark = pytest.mark.slow
 
 ADDRESS_WIDTH = 4
 DATA_WIDTH = 8
@@ -170,14 +167,6 @@ class TransfersEveryBeatOnce(Contract):
         given.remove(taken(data) | taken(response) | passes)
 
 
-def test_the_manager_transfers_every_beat_once(proof: Proof) -> None:
-    proof.holds(TransfersEveryBeatOnce(), Bounded(DEPTH))
-
-
-def test_that_is_enough_for_turns_and_for_all_beats_in_flight(proof: Proof) -> None:
-    proof.holds(TransfersEveryBeatOnce(), Reaching(DEPTH))
-
-
 class AnswersEachAccessOnce(Contract):
     """A pipelined manager does all that it may, and gives up accesses by CYC."""
 
@@ -234,11 +223,6 @@ class AnswersEachAccessOnce(Contract):
         m.d.comb += Assert(waited <= 3)
 
 
-def test_the_subordinate_answers_each_access_once(proof: Proof) -> None:
-    proof.holds(AnswersEachAccessOnce(), Reached)
-
-
-ADAPTERS = "bus.wishbone"
 OF_THE_MANAGER = {
     "more are in flight than answers have room": (
         "credit.room & accesses.i.ready",
@@ -271,11 +255,16 @@ OF_THE_SUBORDINATE = {
 }
 
 
-@pytest.mark.parametrize("bug", OF_THE_MANAGER)
-def test_a_planted_bug_of_the_manager_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(ADAPTERS, *OF_THE_MANAGER[bug]), TransfersEveryBeatOnce(), within=DEPTH)
-
-
-@pytest.mark.parametrize("bug", OF_THE_SUBORDINATE)
-def test_a_planted_bug_of_the_subordinate_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(ADAPTERS, *OF_THE_SUBORDINATE[bug]), AnswersEachAccessOnce(), within=10)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(
+        TransfersEveryBeatOnce,
+        Bounded(DEPTH),
+        Reaching(DEPTH),
+        module="bus.wishbone",
+        bugs=OF_THE_MANAGER,
+        within=DEPTH,
+    ),
+    Claim(
+        AnswersEachAccessOnce, Reached, module="bus.wishbone", bugs=OF_THE_SUBORDINATE, within=10
+    ),
+)

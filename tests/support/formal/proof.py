@@ -1,11 +1,13 @@
-"""Proofs that a test requests from the prover, of components as they are or with a planted bug."""
+"""Claims of contracts, proven of components as they are, and refuted of those with a bug."""
 
+import functools
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import pytest
 
@@ -45,21 +47,15 @@ def plant(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
                     monkeypatch.setattr(original, method, function)
 
 
-class Proof:
-    """Proofs of one test, each in a separate folder."""
+class _Proof:
+    """The proof of one test."""
 
-    def __init__(
-        self,
-        request: pytest.FixtureRequest,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        report: Callable[[str, object], None],
-    ) -> None:
+    def __init__(self, request: pytest.FixtureRequest) -> None:
         self._name = request.node.nodeid.rpartition("/")[2]
-        self._folder = folder
-        self._monkeypatch = monkeypatch
-        self._report = report
-        self._verdicts = Verdicts(report)
+        self._folder: Path = request.getfixturevalue("tmp_path")
+        self._monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+        self._report: Callable[[str, object], None] = request.getfixturevalue("record_property")
+        self._verdicts = Verdicts(self._report)
 
     def holds(self, contract: Contract, method: Method) -> None:
         """Prove ``contract``, unless the same proof is known."""
@@ -87,6 +83,60 @@ class Proof:
 
     def _say(self, text: str) -> None:
         self._report("report", f"{self._name}: {text}")
+
+
+class Claim:
+    """A contract, given ``arguments``; a proof by each of ``methods``; and bugs that break it.
+
+    Each of ``bugs`` has a text of ``module`` and its replacement; another module may precede them.
+    The contract fails with it in one of the first ``within`` cycles.
+    """
+
+    def __init__(
+        self,
+        contract: Callable[..., Contract],
+        *methods: Method,
+        module: str = "",
+        bugs: Mapping[str, tuple[str, ...]] | None = None,
+        within: int = 0,
+        **arguments: Any,
+    ) -> None:
+        told = ", ".join(getattr(value, "__name__", str(value)) for value in arguments.values())
+        self.name = f"{contract.__name__}({told})" if told else contract.__name__
+        self.contract = functools.partial(contract, **arguments)
+        self.methods = methods
+        self.bugs = {name: Bug(*(module, *texts)[-3:]) for name, texts in (bugs or {}).items()}
+        self.within = within
+
+
+def proofs(*claims: Claim) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the tests of a file: all claims hold, and each of their bugs is found."""
+    proven = [
+        pytest.param(claim.contract, method, id=f"{claim.name} {method.text}")
+        for claim in claims
+        for method in claim.methods
+    ]
+    planted = [
+        pytest.param(claim.contract, bug, claim.within, id=f"{claim.name}: {name}")
+        for claim in claims
+        for name, bug in claim.bugs.items()
+    ]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("contract", "method"), proven)
+    def holds(
+        contract: Callable[[], Contract], method: Method, request: pytest.FixtureRequest
+    ) -> None:
+        _Proof(request).holds(contract(), method)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("contract", "bug", "within"), planted)
+    def finds(
+        contract: Callable[[], Contract], bug: Bug, within: int, request: pytest.FixtureRequest
+    ) -> None:
+        _Proof(request).finds(bug, contract(), within=within)
+
+    return holds, finds
 
 
 def _describe(verdict: Verdict) -> str:

@@ -1,18 +1,19 @@
-"""The realigner emits a beat for each word but a prime and one more for a flush, on time."""
+"""The realigner emits each beat on time; units of the data path keep the stream contract."""
 
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
+from bitlane_rtl.abi import BIT_OPS, Lane, Op
+from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.realigner import Realigner
+from bitlane_rtl.datapath.repack import Repack
 from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
-from support.formal.prover import Reached
-
-pytestmark = pytest.mark.slow
+from support.formal.proof import Claim, proofs
+from support.formal.prover import Induction, Reached
 
 STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardRegister, 1)}
 
@@ -70,13 +71,6 @@ class GivesEachBeat(Contract):
                 m.d.comb += Assert(o.p.repeat == (repeat & ~(flush & due)))
 
 
-@pytest.mark.parametrize("dual", [False, True], ids=["single", "dual"])
-@pytest.mark.parametrize("stage", STAGES)
-def test_words_give_their_beats(stage: str, dual: bool, proof: Proof) -> None:
-    proof.holds(GivesEachBeat(stage, dual=dual), Reached)
-
-
-REALIGNER = "datapath.realigner"
 BUGS = {
     "no word waits": ("ready.eq(~flushes | self.i.p.placement.prime)", "ready.eq(1)"),
     "a word that waits counts as taken": (
@@ -98,11 +92,69 @@ DUAL_BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(REALIGNER, *BUGS[bug]), GivesEachBeat("wire"), within=6)
+WIDTH = 32
+DEPTH = 6
 
 
-@pytest.mark.parametrize("bug", DUAL_BUGS)
-def test_a_bug_planted_in_the_turns_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(REALIGNER, *DUAL_BUGS[bug]), GivesEachBeat("register", dual=True), within=6)
+class KeepsOffers(Contract):
+    """The input is offered anything."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._build = UNITS[unit]
+
+    def claim(self, m: Module) -> None:
+        m.submodules.unit = unit = self._build()
+        self.offers(m, unit.i)
+        self.takes(m, unit.o)
+
+
+NARROW = frozenset(Lane) - {Lane.BITS_64}
+UNITS: dict[str, Callable[[], Any]] = {
+    "bit unit": lambda: BitUnit(WIDTH, BIT_OPS, NARROW),
+    "bit unit, pairs": lambda: BitUnit(WIDTH, BIT_OPS, Lane),
+    "bit unit, logic": lambda: BitUnit(WIDTH, {Op.NOT}, ()),
+    "bit unit, sums": lambda: BitUnit(WIDTH, {Op.COUNT_XOR}, NARROW, sums=True),
+    "repack": lambda: Repack(WIDTH, Lane, BIT_OPS),
+}
+OF_UNITS = {
+    "bit unit": {
+        "it does not wait": (
+            "bit_unit.pipeline",
+            "(~valid[stage] | after) if closes",
+            "Const(1) if closes",
+        ),
+    },
+    "repack": {
+        "it does not wait": (
+            "datapath.repack",
+            "free.eq(~self.o.valid | self.o.ready)",
+            "free.eq(1)",
+        ),
+        "it takes the first of a pair for a beat": (
+            "datapath.repack",
+            "with m.If(free):",
+            "with m.If(free | i.partial):",
+        ),
+    },
+}
+
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    *(
+        Claim(
+            GivesEachBeat,
+            Reached,
+            module="datapath.realigner",
+            bugs={("wire", False): BUGS, ("register", True): DUAL_BUGS}.get((stage, dual)),
+            within=6,
+            stage=stage,
+            dual=dual,
+        )
+        for stage in STAGES
+        for dual in (False, True)
+    ),
+    *(
+        Claim(KeepsOffers, Induction(DEPTH), bugs=OF_UNITS.get(name), within=DEPTH + 4, unit=name)
+        for name in UNITS
+    ),
+)

@@ -1,20 +1,125 @@
-"""Two writers share a port in turn; a burst's beats stay together with its request."""
+"""Two readers or writers share a port in turn; beats and responses reach their own."""
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Reached
 
-pytestmark = pytest.mark.slow
-
 ADDRESS_WIDTH = 1
-DATA_WIDTH = 8
-BURSTS = 2
+DATA_WIDTH = 1
+BURSTS = 4
+
+
+class SharesInTurn(Contract):
+    """A burst, tracked from its request, gets its beats after the beats of all earlier bursts.
+
+    The memory may send any number of beats, from the cycle after a request is valid on, and accept
+    the request later; readers accept beats at any time. The address of a request is the number of
+    its reader.
+    """
+
+    def __init__(self, *, block_ram: bool = False) -> None:
+        super().__init__()
+        self._block_ram = block_ram
+
+    def claim(self, m: Module) -> None:
+        arbiter = ReadArbiter(ADDRESS_WIDTH, DATA_WIDTH, BURSTS, block_ram=self._block_ram)
+        m.submodules.arbiter = arbiter
+        a, b, port = arbiter.a, arbiter.b, arbiter.port
+        for number, reader in enumerate((a, b)):
+            self.offers(m, reader.request)
+            m.d.comb += Assume(reader.request.payload.address == number)
+            self.takes(m, reader.data)
+        self.takes(m, port.request)
+        self.offers(m, port.data)
+
+        # Open from the first cycle of its request on.
+        open_bursts = Signal(range(BURSTS + 2))
+        shown = before(m, port.request.valid & ~port.request.ready)
+        ends = taken(port.data) & port.data.payload.last
+        m.d.sync += open_bursts.eq(open_bursts + (port.request.valid & ~shown) - ends)
+        m.d.comb += [Assume(~port.data.valid | (open_bursts != 0)), Assert(open_bursts <= BURSTS)]
+
+        self._requests(m, a, b, port, shown | (open_bursts != BURSTS))
+        self._beats(m, a, b, port, port.request.valid & ~shown, open_bursts)
+
+    def _requests(self, m: Module, a: Any, b: Any, port: Any, may: Value) -> None:
+        to_a, to_b = taken(a.request), taken(b.request)
+        asked = a.request.valid | b.request.valid
+        m.d.comb += [
+            Assert(to_a + to_b == taken(port.request)),
+            Assert(port.request.valid == (asked & may)),
+        ]
+        for mine, reader, other in ((to_a, a, b), (to_b, b, a)):
+            owed = Signal()
+            with m.If(mine):
+                m.d.comb += [
+                    Assert(port.request.payload == reader.request.payload),
+                    Assert(~owed),  # a waiting reader misses one grant at most
+                ]
+            with m.If(mine & other.request.valid):
+                m.d.sync += owed.eq(1)
+            with m.Elif(taken(other.request)):
+                m.d.sync += owed.eq(0)
+
+    def _beats(
+        self, m: Module, a: Any, b: Any, port: Any, opens: Value, open_bursts: Signal
+    ) -> None:
+        m.d.comb += Assert(taken(a.data) + taken(b.data) == taken(port.data))
+        ends = taken(port.data) & port.data.payload.last
+        follows, of_b = Signal(), Signal()
+        ahead = Signal.like(open_bursts)
+        with m.If(opens & ~follows & self.anything(1, "follow_this")):
+            of_b_now = port.request.payload.address
+            m.d.sync += [follows.eq(1), of_b.eq(of_b_now), ahead.eq(open_bursts - ends)]
+        with m.Elif(ends):
+            m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
+        due = follows & (ahead == 0)
+        settled = due & before(m, follows)  # block RAM delivers the order a cycle later
+        for reader, mine in ((a, ~of_b), (b, of_b)):
+            with m.If(due & reader.data.valid):
+                m.d.comb += [Assert(mine), Assert(reader.data.payload == port.data.payload)]
+        with m.If(settled & port.data.valid):
+            m.d.comb += Assert(port.data.ready == Mux(of_b, b.data.ready, a.data.ready))
+
+
+BUGS = {
+    "grants change": ("prefer_second.eq(choice ^ taken)", "prefer_second.eq(~choice)"),
+    "first goes first": ("second & (prefer_second | ~first)", "second & ~first"),
+    "order moves at each beat": (
+        "port.data.valid & port.data.ready & port.data.payload.last",
+        "taken",
+    ),
+    "too many bursts": (
+        "taken.eq(port.request.ready & (order.i.ready | shown))",
+        "taken.eq(port.request.ready)",
+    ),
+    "a request that waits is remembered twice": ("requested & ~shown", "requested"),
+    "a request is withdrawn": (
+        "port.request.valid.eq(requested & (order.i.ready | shown))",
+        "port.request.valid.eq(requested & order.i.ready)",
+    ),
+    "beats must wait until their request is accepted": (
+        "requested & ~shown",
+        "port.request.valid & port.request.ready",
+    ),
+    "request of the other": (
+        "Mux(grant_b, b.request.payload, a.request.payload)",
+        "Mux(b.request.valid, b.request.payload, a.request.payload)",
+    ),
+}
+OF_BLOCK_RAM = {
+    "order is not awaited": ("port.data.valid & order.o.valid & ~to_b", "port.data.valid & ~to_b"),
+}
+
+
+WRITE_WIDTH = 8
+WRITES = 2
 
 
 class WritesInTurn(Contract):
@@ -26,7 +131,7 @@ class WritesInTurn(Contract):
     """
 
     def claim(self, m: Module) -> None:
-        m.submodules.arbiter = arbiter = WriteArbiter(ADDRESS_WIDTH, DATA_WIDTH, BURSTS)
+        m.submodules.arbiter = arbiter = WriteArbiter(ADDRESS_WIDTH, WRITE_WIDTH, WRITES)
         a, b, port = arbiter.a, arbiter.b, arbiter.port
         for number, writer in enumerate((a, b)):
             self.offers(m, writer.request)
@@ -41,8 +146,8 @@ class WritesInTurn(Contract):
         self.takes(m, port.data)
         self.offers(m, port.response)
 
-        due = Signal(range(BURSTS + 1))  # responses
-        room = due != BURSTS
+        due = Signal(range(WRITES + 1))  # responses
+        room = due != WRITES
         ends, of_b = self._together(m, a, b, port, room)
         m.d.sync += due.eq(due + ends - taken(port.response))
         m.d.comb += Assume(~port.response.valid | (due != 0))
@@ -119,12 +224,7 @@ class WritesInTurn(Contract):
             ]
 
 
-def test_writers_share_in_turn(proof: Proof) -> None:
-    proof.holds(WritesInTurn(), Reached)
-
-
-ARBITER = "ports.write_arbiter"
-BUGS = {
+OF_WRITERS = {
     "the port changes within a burst": ("~(asked | requests)", "~requests"),
     "the port stays with a writer": (
         "other & (ends | ~(asked | requests))",
@@ -149,7 +249,17 @@ BUGS = {
     "the writer of a response is not known": ("order.i.payload.eq(of_b)", "order.i.payload.eq(0)"),
 }
 
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(ARBITER, *BUGS[bug]), WritesInTurn(), within=14)
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    *(
+        Claim(
+            SharesInTurn,
+            Reached,
+            module="ports.read_arbiter",
+            bugs=bugs,
+            within=14,
+            block_ram=bugs is OF_BLOCK_RAM,
+        )
+        for bugs in (BUGS, OF_BLOCK_RAM)
+    ),
+    Claim(WritesInTurn, Reached, module="ports.write_arbiter", bugs=OF_WRITERS, within=14),
+)

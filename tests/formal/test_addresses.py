@@ -1,19 +1,18 @@
-"""The loop nest sends each run or element to every stream once and in order, and then ends."""
+"""The loop nest issues each step once and in order; bursts cover their span, without gaps."""
 
 from typing import Any
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
+from bitlane_rtl.abi import BEATS_PER_BLOCK
+from bitlane_rtl.addresses.bursts import Splitter
 from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.register_slices import SkidBuffer
 from support.formal.contract import Contract, before, taken
-from support.formal.proof import Bug, Proof
-from support.formal.prover import Reached
-
-pytestmark = pytest.mark.slow
+from support.formal.proof import Claim, proofs
+from support.formal.prover import Induction, Reached
 
 CONFIGURATION = Configuration(loops=3, count_bits=2, length_bits=12)
 MOST = 3
@@ -108,11 +107,6 @@ class IssuesAll(Contract):
         return left
 
 
-def test_every_stream_gets_all_its_steps(proof: Proof) -> None:
-    proof.holds(IssuesAll(), Reached)
-
-
-NEST = "addresses.loop_nest"
 BUGS = {
     "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
     "a full queue holds nothing up": ("ready &= buffer.i.ready", "pass"),
@@ -132,6 +126,111 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(NEST, *BUGS[bug]), IssuesAll(), within=10)
+CONFIGURATIONS = {
+    "16-bit addresses": Configuration(
+        data_width=32, address_width=16, memory_bytes=1 << 16, length_bits=12
+    ),
+    "as by default": Configuration(),
+}
+
+
+class SumsUp(Contract):
+    """The bursts add up to the span, for spans of any length within the address space.
+
+    ``helped`` adds the invariants of the splitter's registers that induction needs.
+    """
+
+    def __init__(self, circuit: str, *, gap: bool = False, helped: bool = False) -> None:
+        super().__init__()
+        self._configuration = configuration = CONFIGURATIONS[circuit]
+        self._gap = gap
+        self._helped = helped
+        self._width = configuration.address_width
+        self._beat = configuration.data_bytes
+        self._block = configuration.data_bytes * BEATS_PER_BLOCK
+
+    def claim(self, m: Module) -> None:
+        beat, block = self._beat, self._block
+        m.submodules.splitter = splitter = Splitter(self._configuration, 1, gap=self._gap)
+        self.offers(m, splitter.i)
+        self.takes(m, splitter.o)
+        i, burst = splitter.i.p, splitter.o.p
+        ends_at = i.address + i.extent
+        m.d.comb += Assume(ends_at >> self._width == 0)
+
+        # The rest of the accepted span: bytes from `following` to `last`.
+        left, first = Signal(), Signal()
+        span = Signal.like(i)
+        following, last, end = (Signal(self._width) for _ in range(3))
+        final = end // beat == last // beat
+        m.d.comb += [
+            end.eq(burst.address + beat * burst.length + (beat - 1)),
+            last.eq(span.address + span.extent),
+            Assert(splitter.o.valid == left),
+            Assert(~(taken(splitter.i) & left & ~(taken(splitter.o) & final))),
+        ]
+        with m.If(taken(splitter.i)):
+            m.d.sync += [
+                left.eq(1),
+                first.eq(1),
+                span.eq(i),
+                following.eq(i.address // beat * beat),
+            ]
+        with m.Elif(taken(splitter.o)):
+            m.d.sync += [left.eq(~final), first.eq(0), following.eq(end + 1)]
+        with m.If(left):
+            m.d.comb += [
+                Assert(burst.address == following),
+                Assert(burst.address // block == end // block),
+                Assert(end // beat <= last // beat),
+                Assert(final | (end % block == block - 1)),
+                Assert(burst.first == first),
+                Assert(burst.final == final),
+                Assert(burst.single == (burst.length == 0)),
+                Assert(burst.begin == span.address % beat),
+                Assert(burst.finish == last % beat),
+                Assert(burst.tag == span.tag),
+            ]
+            if self._helped:
+                self._help(m, span, following, last)
+
+    def _help(self, m: Module, span: Any, following: Value, last: Value) -> None:
+        """Claim the values of the splitter's registers, from which induction starts."""
+        beat, block = self._beat, self._block
+        width = self._configuration.length_bits + 1 - (block - 1).bit_length()
+        index = following // block - span.address // block
+        blocks = last // block - span.address // block
+        skipped = Mux(blocks == 0, span.address % block // beat, 0)
+        m.d.comb += [
+            Assert((span.address + span.extent) >> self._width == 0),
+            Assert(
+                (span.address // beat <= following // beat) & (following // beat <= last // beat)
+            ),
+            Assert(self.inside(width, "splitter.index") == index[:width]),
+            Assert(self.inside(width, "splitter.following") == (index + 1)[:width]),
+            Assert(self.inside(width, "splitter.blocks") == blocks[:width]),
+            Assert(self.inside(4, "splitter.rest") == (last % block // beat - skipped)[:4]),
+        ]
+
+
+OF_BURSTS = {
+    "last beat is cut off": (
+        "Mux(ends_here, beats, finish)",
+        "Mux(ends_here, beats, self.i.p.extent)",
+    ),
+    "burst goes on into the next block": ("Mux(final, rest, ~start)", "Mux(final, rest, 15)"),
+    "carry into the block is lost": ("~(long | in_block[-1])", "~long"),
+    "one block too many": ("final.eq(following == blocks)", "final.eq(index == blocks)"),
+    "single is told late": ("self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"),
+    "next span is taken too soon": ("self.o.ready & final", "self.o.ready"),
+}
+
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(IssuesAll, Reached, module="addresses.loop_nest", bugs=BUGS, within=10),
+    *(
+        Claim(SumsUp, Induction(2), circuit=circuit, gap=gap, helped=True)
+        for circuit in CONFIGURATIONS
+        for gap in (False, True)
+    ),
+    Claim(SumsUp, module="addresses.bursts", bugs=OF_BURSTS, within=10, circuit="16-bit addresses"),
+)

@@ -1,15 +1,13 @@
-"""A test depends on all bits of its element and on no others, also if the element has two words."""
+"""A test of an element depends on all its bits alone; a row sum is that of the beats of its run."""
 
-import pytest
-from amaranth.hdl import Assert, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.bit_unit.lane_tests import LaneTests
+from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.formal.contract import Contract
-from support.formal.proof import Bug, Proof
+from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction
-
-pytestmark = pytest.mark.slow
 
 WIDTH = 32
 BUILT = frozenset(lane for lane in Lane if lane.bits <= WIDTH)
@@ -58,11 +56,6 @@ class SeesWholeElements(Contract):
                 m.d.comb += Assert(o[byte] == (0 if low % lane.bits else found))
 
 
-def test_a_test_sees_its_whole_element_and_nothing_else(proof: Proof) -> None:
-    proof.holds(SeesWholeElements(), Induction(2))
-
-
-LANE_TESTS = "bit_unit.lane_tests"
 BUGS = {
     "only the lowest of the upper bytes is seen": ("upper : upper + half]", "upper : upper + 1]"),
     "a wide element is negated twice": ("(one ^ self.negate)", "one"),
@@ -74,6 +67,45 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(LANE_TESTS, *BUGS[bug]), SeesWholeElements(), within=4)
+LANE = Lane.BITS_16
+
+
+class SumsEachRun(Contract):
+    """Beats of any kind, in any cycles."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.row_sum = row_sum = RowSum(WIDTH, LANE)
+        take, sums, more = (self.anything(1, name) for name in ("take", "sums", "more"))
+        counts = self.anything(WIDTH, "counts")
+        m.d.comb += [
+            row_sum.take.eq(take),
+            row_sum.sums.eq(sums),
+            row_sum.more.eq(more),
+            row_sum.counts.eq(counts),
+            Assume(sums | ~more),
+        ]
+        ever, at_start = Signal(32), Signal(32)
+        goes_on, summed = Signal(), Signal()
+        for low in range(0, WIDTH, LANE.bits):
+            m.d.comb += Assume(counts[low : low + LANE.bits] <= LANE.bits)
+        with m.If(take):
+            ones = sum(counts[low : low + LANE.bits] for low in range(0, WIDTH, LANE.bits))
+            m.d.sync += [ever.eq(ever + ones), goes_on.eq(more), summed.eq(sums)]
+            with m.If(~goes_on):
+                m.d.sync += at_start.eq(ever)
+        m.d.comb += Assert(row_sum.o == Mux(summed, (ever - at_start)[:32], 0))
+        begins = self.inside(1, "row_sum.begins")
+        m.d.comb += [Assert(begins == ~goes_on), Assert(summed | ~goes_on)]
+
+
+OF_SUMS = {
+    "a run goes on with the one before": ("Mux(begins, beat, total + beat)", "total + beat"),
+    "what is not summed shows": ("Mux(self.sums, following, 0)", "following"),
+    "a beat that waits is summed": ("with m.If(self.take):", "with m.If(1):"),
+    "a lane is lost": ("range(0, len(self.counts),", "range(0, len(self.counts) // 2,"),
+}
+
+test_it_holds, test_a_planted_bug_is_found = proofs(
+    Claim(SeesWholeElements, Induction(2), module="bit_unit.lane_tests", bugs=BUGS, within=4),
+    Claim(SumsEachRun, Induction(2), module="bit_unit.row_sum", bugs=OF_SUMS, within=6),
+)
