@@ -1,5 +1,4 @@
-"""The circuit obeys `docs/registers.md` on refusals, words in use, TIMEOUT and FAULT_ADDRESS:
-each sentence of the page has a row here."""
+"""The circuit obeys `docs/registers.md` on refusals and words in use: each sentence has a row."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,10 +9,22 @@ import pytest
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op, Port, Status, record_words
 from support.commands import logic
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration, ending
-from support.rtl.records import Task, apply, pack, reseal
+from support.rtl.bench import (
+    ARRAY,
+    ROW,
+    SIZE,
+    SMALL,
+    B,
+    EngineBench,
+    Y,
+    configuration,
+    on,
+    searching,
+    sums,
+)
+from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import Walk
-from support.seeds import seeds, slow
+from support.seeds import slow
 
 NARROW = {"data_width": 32}
 ODD = {"A_BASE": 65, "A_STRIDE": 1, "A_JUMP_1": 33, "Y_BASE": 4097, "Y_STRIDE": 1, "Y_JUMP_1": 35}
@@ -42,8 +53,9 @@ class Claim:
     circuit: dict[str, Any] = field(default_factory=dict)
 
 
-BAD_LANE, BAD_CONTROL, OK = Status.BAD_LANE, Status.BAD_CONTROL, Status.OK
-MISALIGNED = Status.MISALIGNED
+BAD_OP, BAD_LANE, BAD_CONTROL = Status.BAD_OP, Status.BAD_LANE, Status.BAD_CONTROL
+BAD_SIZE, MISALIGNED, PAST_MEMORY = Status.BAD_SIZE, Status.MISALIGNED, Status.PAST_MEMORY
+OK = Status.OK
 DENSE, STRIDED, REPEAT, SUM = Mode.DENSE, Mode.STRIDED, Mode.REPEAT, Mode.SUM
 BITS_8, BITS_16, BITS_32, BITS_64 = Lane
 COUNT = task(Op.COUNT, BITS_8, BITS_32)
@@ -146,41 +158,127 @@ TESTS = {
     "TEST of a shift": Claim(BAD_CONTROL, task(Op.SHIFT_LEFT, BITS_32), {"TEST": 1}),
     "NEGATE of logic": Claim(BAD_CONTROL, task(Op.XOR), {"NEGATE": 1}),
     "NEGATE without TEST": Claim(BAD_CONTROL, COUNT, {"NEGATE": 1}),
-    "counts that are not built": Claim(
-        Status.BAD_OP, COUNT, {"TEST": 1}, {"ops": frozenset({Op.XOR})}
-    ),
+    "counts that are not built": Claim(BAD_OP, COUNT, {"TEST": 1}, {"ops": frozenset({Op.XOR})}),
     "logic, counts are not built": Claim(
         BAD_CONTROL, task(Op.XOR), {"TEST": 1}, {"ops": frozenset({Op.XOR})}
     ),
 }
 
-CLAIMS = {"lanes": LANES, "alignment": ALIGNMENT, "ignored": IGNORED, "tests": TESTS}
+NOT = logic(Op.NOT, 0, None, 4096, 64)
+XOR = logic(Op.XOR, 0, 128, 4096, 64)
+GATHER = Task(
+    Op.COUNT,
+    Walk(0, [8, 2], [8, 64], STRIDED, BITS_32),
+    None,
+    Walk(4096, [8, 2], [4, 32], DENSE, BITS_32),
+)
+SUMS = sums(Op.COUNT, Walk(0, [8, 2], [1, 64], DENSE, BITS_8), None)
+SEARCH = searching(4, 2)
+
+REFUSED = [
+    (BAD_OP, NOT, {"OP": 11}),
+    (BAD_LANE, NOT, {"OUT_LANE": 1}),
+    (BAD_LANE, GATHER, {"OUT_LANE": 1}),
+    (BAD_LANE, SUMS, {"OUT_LANE": 0}),
+    (BAD_LANE, SUMS, {"OUT_LANE": 3}),
+    (BAD_LANE, SEARCH, {"LANE": 1}),
+    (BAD_LANE, SEARCH, {"OUT_LANE": 0}),
+    (BAD_CONTROL, SUMS, {"OP": Op.COPY, "OUT_LANE": 0}),
+    (BAD_CONTROL, SUMS, {"A_MODE": SUM}),
+    (BAD_CONTROL, SUMS, {"NEGATE": 1}),
+    (BAD_CONTROL, XOR, {"TEST": 1, "NEGATE": 1}),
+    (BAD_CONTROL, GATHER, {"NEGATE": 1}),
+    (BAD_CONTROL, GATHER, {"RESERVED": 1}),
+    (BAD_CONTROL, SUMS, {"OP": Op.COUNT_OR, "B_MODE": SUM}),
+    (BAD_CONTROL, NOT, {"LOOPS": 0}),
+    (BAD_CONTROL, NOT, {"LOOPS": 5, "COUNT_4": 1}),
+    (BAD_CONTROL, XOR, {"LOOPS": 6, "B_JUMP_5": 8}),
+    (BAD_CONTROL, NOT, {"LOOPS": 7, "COUNT_1": 1}),
+    (BAD_CONTROL, NOT, {"A_MODE": 3}),
+    (BAD_CONTROL, NOT, {"Y_MODE": 2}),
+    (BAD_CONTROL, NOT, {"B_MODE": 2}),
+    (BAD_CONTROL, SEARCH, {"LOOPS": 2, "COUNT_1": 1}),
+    (BAD_CONTROL, SEARCH, {"A_MODE": REPEAT}),
+    (BAD_CONTROL, SEARCH, {"Y_MODE": SUM}),
+    (BAD_SIZE, NOT, {"RUN": 0}),
+    (BAD_SIZE, NOT, {"RUN": 1 << 24}),
+    (BAD_SIZE, NOT, {"RUN": 1 << 23, "LANE": 1, "OUT_LANE": 1}),
+    (BAD_SIZE, GATHER, {"COUNT_1": 0}),
+    (BAD_SIZE, GATHER, {"COUNT_1": 1 << 24}),
+    (BAD_SIZE, SUMS, {"RUN": 0}),
+    (BAD_SIZE, SUMS, {"RUN": 1 << 23, "LANE": 1}),
+    (BAD_SIZE, SEARCH, {"RUN": 4 * ROW + 8}),
+    (BAD_SIZE, SEARCH, {"RUN": 0}),
+    (BAD_SIZE, SEARCH, {"B_LAST": B + 2 * ROW}),
+    (BAD_SIZE, SEARCH, {"B_LAST": B - 1}),
+    (BAD_SIZE, SEARCH, {"B_LAST": B - 1, "Y_LAST": Y - 1}),
+    (BAD_SIZE, SEARCH, {"B_LAST": B + 9 * ROW - 1, "Y_LAST": Y + 9 * 16 - 1}),
+    (BAD_SIZE, SEARCH, {"Y_LAST": Y + 2 * 16 + 7}),
+    (MISALIGNED, GATHER, {"Y_BASE": 4097}),
+    (MISALIGNED, GATHER, {"A_BASE": 2}),
+    (MISALIGNED, GATHER, {"A_STRIDE": 6}),
+    (MISALIGNED, GATHER, {"Y_JUMP_1": 30}),
+    (MISALIGNED, SUMS, {"Y_BASE": 4098}),
+    (MISALIGNED, SUMS, {"Y_JUMP_1": 5}),
+    (MISALIGNED, SEARCH, {"Y_BASE": Y + 4, "Y_LAST": Y + 2 * 16 + 3}),
+    (PAST_MEMORY, NOT, {"A_BASE": SIZE}),
+    (PAST_MEMORY, NOT, {"A_LAST": SIZE}),
+    (PAST_MEMORY, NOT, {"Y_BASE": SIZE}),
+    (PAST_MEMORY, NOT, {"Y_LAST": 1 << 31}),
+    (PAST_MEMORY, XOR, {"B_BASE": SIZE}),
+    (PAST_MEMORY, XOR, {"B_LAST": SIZE}),
+    (PAST_MEMORY, SUMS, {"Y_LAST": SIZE}),
+    (PAST_MEMORY, SEARCH, {"A_LAST": SIZE}),
+]
+
+CLAIMS = {
+    "lanes": LANES,
+    "alignment": ALIGNMENT,
+    "ignored": IGNORED,
+    "tests": TESTS,
+    "search": {
+        "SATURATE and ARITHMETIC": Claim(
+            OK, SEARCH, {"SATURATE": 1, "ARITHMETIC": 1}, {"search": ARRAY}
+        ),
+    },
+    "refused": {
+        f"{given.op.name}, {width} bits, {overrides}": Claim(
+            status,
+            given,
+            overrides,
+            {"data_width": width} | ({"search": ARRAY} if given is SEARCH else {}),
+        )
+        for status, given, overrides in REFUSED
+        for width in ((32, 64) if given is SEARCH else (32, 64, 128))
+    },
+}
 
 
 def claims() -> Iterator[Any]:
-    for topic, rows in CLAIMS.items():
-        for name, claim in rows.items():
-            # Few rows pay for the compilation of a circuit that lacks operations.
-            marks = [pytest.mark.slow] if "ops" in claim.circuit else []
-            yield pytest.param(claim, id=f"{topic}: {name}", marks=marks)
+    for topic, topics in CLAIMS.items():
+        for name, claim in topics.items():
+            yield on(claim.circuit, claim, name=f"{topic}: {name}")
             if claim.circuit is SMALL:
-                bytes_alone = replace(claim, circuit={"lanes": SMALL["lanes"]})
-                where = f"{topic}: {name}, lacks lanes alone"
-                yield pytest.param(bytes_alone, id=where, marks=pytest.mark.slow)
+                circuit = {"lanes": SMALL["lanes"]}
+                yield on(circuit, claim, name=f"{topic}: {name}, lacks lanes alone")
 
 
-@pytest.mark.parametrize("claim", list(claims()))
-def test_what_the_page_says_of_records(claim: Claim) -> None:
-    bench = EngineBench(configuration(**claim.circuit))
-    wanted = claim.task
-    expected = bench.memory.data.copy()
+@pytest.mark.parametrize(("circuit", "claim"), list(claims()))
+def test_what_the_page_says_of_records(circuit: dict[str, Any], claim: Claim) -> None:
+    """A bad record causes no traffic; the command before it is done, the one after it is not."""
+    bench = EngineBench(configuration(**circuit))
+    given = replace(claim.task, overrides=claim.overrides)
     if claim.status is OK:
-        apply(wanted, expected)
-    given = replace(wanted, overrides=claim.overrides)
-    executed = ending(0, 1), (claim.status, Port.NONE, 0, 0)
-    assert bench.execute([given]) == executed[claim.status is not OK]
+        bench.check([given])
+        return
+    op = min(bench.configuration.ops)
+    good = logic(op, 512, 640 if op.reads_b else None, 5000, 40)
+    expected = bench.after(good)
+    tasks = [good, given, good][: bench.configuration.slots]
+    assert bench.execute(tasks) == (claim.status, Port.NONE, 1, 1)
+    assert bench.fault_address == 0
     assert np.array_equal(bench.memory.data, expected)
-    assert claim.status is OK or not any(server.requests for server in bench.servers)
+    assert sum(len(server.requests) for server in bench.servers) == 2 + op.reads_b
 
 
 # --- words in use -----------------------------------------------------------------------------
@@ -248,94 +346,18 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
     assert not any(server.requests for server in bench.servers)
 
 
-# --- TIMEOUT and FAULT_ADDRESS ----------------------------------------------------------------
-
-BOUND = 30
-
-
-def ends(
-    bench: EngineBench, given: Task, hanging: str = "", after: int = 0
-) -> tuple[Status, Port, int]:
-    """Return the fault's status and port, and FAULT_ADDRESS, of a command with TIMEOUT `BOUND`.
-
-    ``hanging`` names servers, with spaces between, that hang from ``after`` cycles on.
-    """
-    found: list[int] = []
+@pytest.mark.parametrize("width", [64, slow(128)])
+def test_words_beyond_those_in_use_are_not_read(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    expected = bench.after(NOT)
+    words = pack(NOT)
+    assert len(words) == record_words(Op.NOT, 1, (DENSE,) * 3) == 6
+    assert reseal(words, 6) == words
 
     async def host(ctx: Any) -> None:
-        await bench.set(ctx, "TIMEOUT", BOUND)
-        await bench.load(ctx, pack(given))
-        await ctx.tick().repeat(20)
+        await bench.load(ctx, words + [0xDEADBEEF] * (RECORD_WORDS - 6))
         await bench.ring(ctx)
-        await ctx.tick().repeat(1 + after)
-        for server in hanging.split():
-            getattr(bench, server).hang = True
-        await ctx.tick().repeat(300)
-        found.extend(await bench.registers(ctx, "FAULT", "FAULT_ADDRESS"))
+        await bench.settle(ctx)
 
     bench.run(host)
-    end = ending(found[0], 0)
-    return end.status, end.port, found[1]
-
-
-def silence(bench: EngineBench) -> int:
-    """Return the longest time between two handshakes on any ports, in cycles."""
-    cycles = {cycle for server in bench.servers for cycle, _, _ in server.requests}
-    cycles |= {cycle for server in bench.servers for cycle in server.beats}
-    return int(np.diff(sorted(cycles | set(bench.writes.responses))).max())
-
-
-@pytest.mark.parametrize("width", [slow(32), 64])
-@pytest.mark.parametrize(
-    ("port", "given", "most"),
-    [
-        pytest.param(Port.READ_A, logic(Op.NOT, 0, None, 4096, 64), BOUND + 1, id="read data"),
-        pytest.param(Port.WRITE, task(Op.NOT), BOUND + 2, id="a response before the last"),
-        pytest.param(Port.WRITE, logic(Op.NOT, 0, None, 4096, 64), BOUND + 2, id="the last one"),
-    ],
-)
-def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: int) -> None:
-    seen = {}
-    for latency in range(BOUND - 3, BOUND + 8):
-        bench = EngineBench(configuration(data_width=width))
-        server = bench.read_a if port is Port.READ_A else bench.writes
-        server.latency = latency
-        *end, _ = ends(bench, given)
-        seen[silence(bench)] = tuple(end)
-    expected = {late: (OK, Port(0)) if late <= most else (Status.TIMEOUT, port) for late in seen}
-    assert seen == expected
-    assert {most, most + 1} <= set(seen)
-
-
-@pytest.mark.parametrize(
-    "hanging", [slow("read_a"), "read_b", "writes", "read_a writes", slow("writes read_b")]
-)
-def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> None:
-    """A takes precedence over B and B over Y, whether a burst was accepted or only requested."""
-    for number in seeds(6, 17):
-        after = 15 * number % 51
-        bench = EngineBench(configuration(), latency=9)
-        end = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
-        name = min(hanging.split())
-        port, first, answered = {
-            "read_a": (Port.READ_A, 0, len(bench.read_a.beats) // 16),
-            "read_b": (Port.READ_B, 2048, len(bench.read_b.beats) // 16),
-            "writes": (Port.WRITE, 4096, len(bench.writes.responses)),
-        }[name]
-        assert end == (Status.TIMEOUT, port, first + 128 * answered), after
-
-
-@pytest.mark.parametrize("bad", [4096, 4096 + 8 * 15, 4096 + 8 * 37])
-def test_an_error_names_its_burst_by_its_first_beat(bad: int) -> None:
-    for given in (logic(Op.NOT, 0, None, 4096 + 3, 400), logic(Op.NOT, 4096 + 3, None, 0, 400)):
-        bench = EngineBench(configuration())
-        bench.memory.bad = lambda address: address == bad
-        bench.execute([given])
-        assert bench.fault_address == bad - bad % 128
-
-
-def test_a_walk_that_leaves_names_the_burst_that_would_have() -> None:
-    bench = EngineBench(configuration())
-    end = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
-    assert end == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
-    assert bench.fault_address == SIZE
+    assert np.array_equal(bench.memory.data, expected)

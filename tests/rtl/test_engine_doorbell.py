@@ -1,4 +1,4 @@
-"""The engine refuses a DOORBELL too far ahead, or behind, with a code; CLEAR ends the fault."""
+"""A DOORBELL too far ahead, or behind, stops the engine with a code, and so does a late answer."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi import COMPLETION_OFFSET, Mode, Op, Port, Status, register
 from support.commands import logic
-from support.rtl.bench import EngineBench, configuration
+from support.rtl.bench import EngineBench, configuration, ending, rows
 from support.rtl.records import Task, pack
 from support.seeds import seeds, slow
 
@@ -201,28 +201,117 @@ def test_a_bad_doorbell_while_commands_run(width: int, step: int) -> None:
         assert len(bench.writes.responses) == len(bench.writes.requests)
 
 
-def test_a_bad_doorbell_counts_before_the_record_that_it_submits() -> None:
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_first_of_two_faults_is_the_fault(earlier: bool) -> None:
+    """A bad DOORBELL is one before the record that it submits, unless that was refused before."""
     bench = EngineBench(configuration())
 
     async def host(ctx: Any) -> None:
         await bench.load(ctx, pack(BAD))
+        if earlier:
+            await bench.ring(ctx)
         await ctx.tick().repeat(30)
         await bench.set(ctx, "DOORBELL", 17)
-        await expect_refused(ctx, bench, 0)
+        if not earlier:
+            await expect_refused(ctx, bench, 0)
+        await ctx.tick().repeat(20)
+        code = Status.BAD_CONTROL if earlier else Status.BAD_DOORBELL
+        assert await bench.registers(ctx, "FAULT", "DOORBELL") == [code | Port.NONE << 8, 17]
         await recover(ctx, bench)
 
     bench.run(host)
 
 
-def test_a_fault_from_before_stays_the_fault() -> None:
-    bench = EngineBench(configuration())
+# --- TIMEOUT and FAULT_ADDRESS ----------------------------------------------------------------
+
+BOUND = 30
+TWO_RUNS = Task(Op.NOT, rows(64, 4, 2, 128), None, rows(4096, 4, 2, 128))
+
+
+def ends(
+    bench: EngineBench, given: Task, hanging: str = "", after: int = 0
+) -> tuple[Status, Port, int, int]:
+    """Return the fault's status and port, RETIRED and FAULT_ADDRESS of a command.
+
+    TIMEOUT is `BOUND`.
+
+    ``hanging`` names servers, with spaces between, that hang from ``after`` cycles on.
+    """
+    found: list[int] = []
 
     async def host(ctx: Any) -> None:
-        await bench.finish(ctx, BAD)
-        await bench.set(ctx, "DOORBELL", 0x8000)
+        await bench.set(ctx, "TIMEOUT", BOUND)
+        await bench.load(ctx, pack(given))
         await ctx.tick().repeat(20)
-        fault = Status.BAD_CONTROL | Port.NONE << 8
-        assert await bench.registers(ctx, "FAULT", "DOORBELL") == [fault, 0x8000]
-        await recover(ctx, bench)
+        await bench.ring(ctx)
+        await ctx.tick().repeat(1 + after)
+        for server in hanging.split():
+            getattr(bench, server).hang = True
+        await ctx.tick().repeat(300)
+        found.extend(await bench.registers(ctx, "FAULT", "RETIRED", "FAULT_ADDRESS"))
 
     bench.run(host)
+    end = ending(*found[:2])
+    assert end.index == 0
+    return end.status, end.port, end.retired, found[2]
+
+
+def silence(bench: EngineBench) -> int:
+    """Return the longest time between two handshakes on any ports, in cycles."""
+    cycles = {cycle for server in bench.servers for cycle, _, _ in server.requests}
+    cycles |= {cycle for server in bench.servers for cycle in server.beats}
+    return int(np.diff(sorted(cycles | set(bench.writes.responses))).max())
+
+
+@pytest.mark.parametrize("width", [slow(32), 64])
+@pytest.mark.parametrize(
+    ("port", "size", "most", "ahead"),
+    [
+        pytest.param(Port.READ_A, 64, BOUND + 1, 0, id="read data"),
+        pytest.param(Port.WRITE, 8, BOUND + 2, 0, id="a response before the last"),
+        pytest.param(Port.WRITE, 64, BOUND + 2, 0, id="the last one"),
+        pytest.param(Port.WRITE, 256, BOUND + 2, 16, id="a response, while beats are sent"),
+    ],
+)
+def test_how_late_an_answer_may_be(
+    width: int, port: Port, size: int, most: int, ahead: int
+) -> None:
+    """The time counts from the last handshake: beats of a second burst take ``ahead`` cycles."""
+    seen = {}
+    given = TWO_RUNS if size == 8 else logic(Op.NOT, 0, None, 4096, size * width // 64)
+    for latency in range(BOUND - 3 + ahead, BOUND + 8 + ahead):
+        bench = EngineBench(configuration(data_width=width))
+        server = bench.read_a if port is Port.READ_A else bench.writes
+        server.latency = latency
+        *end, _ = ends(bench, given)
+        seen[silence(bench)] = tuple(end)
+    good, late = (Status.OK, Port(0), 1), (Status.TIMEOUT, port, 0)
+    assert seen == {silent: good if silent <= most else late for silent in seen}
+    assert {most, most + 1} <= set(seen)
+
+
+@pytest.mark.parametrize(
+    "hanging", [slow("read_a"), "read_b", "writes", "read_a writes", slow("writes read_b")]
+)
+def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> None:
+    """A takes precedence over B and B over Y, whether a burst was accepted or only requested."""
+    for number in seeds(6, 17):
+        after = 15 * number % 51
+        bench = EngineBench(configuration(), latency=9)
+        end = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
+        name = min(hanging.split())
+        port, first, answered = {
+            "read_a": (Port.READ_A, 0, len(bench.read_a.beats) // 16),
+            "read_b": (Port.READ_B, 2048, len(bench.read_b.beats) // 16),
+            "writes": (Port.WRITE, 4096, len(bench.writes.responses)),
+        }[name]
+        assert end == (Status.TIMEOUT, port, 0, first + 128 * answered), after
+
+
+@pytest.mark.parametrize("bad", [4096, 4096 + 8 * 15, 4096 + 8 * 37])
+def test_an_error_names_its_burst_by_its_first_beat(bad: int) -> None:
+    for given in (logic(Op.NOT, 0, None, 4096 + 3, 400), logic(Op.NOT, 4096 + 3, None, 0, 400)):
+        bench = EngineBench(configuration())
+        bench.memory.bad = lambda address: address == bad
+        bench.execute([given])
+        assert bench.fault_address == bad - bad % 128

@@ -9,44 +9,89 @@ import pytest
 
 from bitlane_rtl.abi import COMPLETION_OFFSET, Lane, Mode, Op, Port, Status, register
 from support.commands import dense, logic
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration, ending
-from support.rtl.records import Task, apply, pack
-from support.rtl.streams import Stalls
+from support.rtl.bench import (
+    ARRAY,
+    HALF,
+    ROW,
+    SIZE,
+    SMALL,
+    A,
+    B,
+    EngineBench,
+    Y,
+    configuration,
+    ending,
+    on,
+    rows,
+    searching,
+    sums,
+)
+from support.rtl.records import Task, pack
+from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
 from support.seeds import slow
 
+VECTORS = logic(Op.XOR, 0, 1024, 4096, 256)
+SUMS = sums(Op.COUNT_AND, rows(0, 96, 8, 96), rows(1024, 96, 8, 96))
+UNREADABLE = [
+    *(
+        on({"read_ports": 1} if ports == 1 else {}, VECTORS, base + offset, None, NO_STALLS)
+        for base in (0, 1024)
+        for offset in (0x0, 0x48, 0xF8)
+        for ports in (1, 2)
+    ),
+    *(
+        on({"data_width": width}, SUMS, base + offset, offset // 96 * 4, stalls)
+        for base in (0, 1024)
+        for offset in (0, 40, 250, 767)
+        for width in (32, 64, 128)
+        for stalls in STALLS[:2]
+    ),
+    *(
+        on({"data_width": width, "search": ARRAY}, searching(20, 5), bad, 0, stalls)
+        for bad in (A, A + 17 * ROW, B + ROW, B + 3 * ROW)
+        for width in (32, 64)
+        for stalls in STALLS[:2]
+    ),
+]
+"""A circuit, a command, the address of a beat that cannot be read, and the bytes of Y that are
+written before, or None if any part may be."""
 
-@pytest.mark.parametrize("bad", [0x0, 0x48, 0xF8])
-@pytest.mark.parametrize("which", ["a", "b"])
-@pytest.mark.parametrize("ports", [slow(1), 2])
-def test_read_error(bad: int, which: str, ports: int) -> None:
-    """The command stops at the beat that could not be read; CLEAR makes the engine work again."""
-    bench = EngineBench(configuration(read_ports=ports))
-    before = bench.memory.data.copy()
-    base = 0 if which == "a" else 1024
-    bench.memory.bad = lambda address: address == base + bad
-    task = logic(Op.XOR, 0, 1024, 4096, 256)
-    first = logic(Op.NOT, 2048, None, 6000, 100)
-    port = Port.READ_A if which == "a" else Port.READ_B
-    burst = base + bad // 128 * 128
+
+@pytest.mark.parametrize(("circuit", "task", "bad", "written", "stalls"), UNREADABLE)
+def test_what_cannot_be_read_stops_the_engine_until_clear(
+    circuit: dict[str, Any], task: Task, bad: int, written: int | None, stalls: Stalls
+) -> None:
+    """The commands before are complete, those behind do nothing, and no write follows."""
+    bench = EngineBench(configuration(**circuit), stalls=stalls, seed=bad)
+    beat = bad & -bench.configuration.data_bytes
+    port = Port.READ_A if task.b and bad < task.b.base else Port.READ_B
+    first = logic(Op.NOT, 2048, None, 7000, 100)
+    expected, whole = bench.after(first), bench.after(first, task)
 
     async def host(ctx: Any) -> None:
+        bench.memory.bad = lambda address: address == beat
         await bench.finish(ctx, first, task, first)
-        fault = Status.READ_ERROR | port << 8 | 1 << 16
-        found = await bench.registers(ctx, "FAULT", "FAULT_ADDRESS", "RETIRED")
-        assert found == [fault, burst, 1]
+        assert await bench.end(ctx) == (Status.READ_ERROR, port, 1, 1)
+        if written is None:
+            assert await bench.register(ctx, "FAULT_ADDRESS") == bad & -128
         traffic = len(bench.writes.beats)
         await ctx.tick().repeat(200)
         assert len(bench.writes.beats) == traffic, "no write follows a fault"
+        found = bench.memory.data.copy()
+        changed = np.flatnonzero(found != expected)
+        assert np.array_equal(found[changed], whole[changed])
+        if written is not None:
+            results = slice(task.y.base, task.y.base + written)
+            expected[results] = whole[results]
+            assert np.array_equal(found, expected)
         bench.memory.bad = lambda address: False
         await bench.clear(ctx)
         await bench.finish(ctx, task)
-        assert await bench.register(ctx, "FAULT") == 0
+        assert await bench.end(ctx) == ending(0, 1)
 
     bench.run(host)
-    before[6000:6100] = ~before[2048:2148]
-    before[4096:4352] = before[:256] ^ before[1024:1280]
-    assert np.array_equal(bench.memory.data, before)
+    assert np.array_equal(bench.memory.data, whole)
 
 
 @pytest.mark.parametrize("wrong", ["read", "write"])
@@ -133,8 +178,9 @@ def test_a_walk_that_leaves_the_memory_ends(width: int, op: Op, lane: Lane, out_
             before = bench.memory.data.copy()
             written = list(Walk.bytes(replace(walks["Y"], counts=[elements, 1])))
             await bench.finish(ctx, task)
-            end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
-            assert end == (Status.PAST_MEMORY, Port("ABY".index(leaving)), 0, 0), str(task)
+            assert await bench.end(ctx) == (Status.PAST_MEMORY, Port("ABY".index(leaving)), 0, 0), (
+                str(task)
+            )
             changed = np.flatnonzero(bench.memory.data != before)
             assert set(changed) <= set(written), str(task)
             await bench.clear(ctx)
@@ -152,11 +198,55 @@ def test_data_may_be_taken_before_their_address() -> None:
     assert any(number > least for number, least in enumerate(due, start=1))
 
 
-def test_write_error() -> None:
-    bench = EngineBench(configuration())
-    bench.memory.bad = lambda address: address == 4096 + 0x88
-    tasks = [logic(Op.NOT, 0, None, 5000, 10), logic(Op.NOT, 0, None, 4096, 512)]
-    assert bench.execute(tasks) == (Status.WRITE_ERROR, Port.WRITE, 1, 1)
+UNWRITABLE = [
+    on({}, logic(Op.NOT, 0, None, HALF, 512), HALF + 0x88),
+    *(
+        on({"data_width": width}, sums(Op.COUNT, rows(0, 40, 8, 40), None), HALF + 16)
+        for width in (32, 64, 128)
+    ),
+    *(on({"data_width": width, "search": ARRAY}, searching(20, 5), Y + 32) for width in (32, 64)),
+]
+
+
+@pytest.mark.parametrize(("circuit", "task", "bad"), UNWRITABLE)
+def test_what_cannot_be_written_stops_the_engine(
+    circuit: dict[str, Any], task: Task, bad: int
+) -> None:
+    bench = EngineBench(configuration(**circuit))
+    bench.memory.bad = lambda address: address == bad
+    first = logic(Op.NOT, 0, None, 7000, 10)
+    assert bench.execute([first, task, first]) == (Status.WRITE_ERROR, Port.WRITE, 1, 1)
+
+
+ENDS = {"A_LAST": SIZE - 1}
+LEAVES = [
+    on({}, logic(Op.NOT, SIZE - 256, None, 4096, 400, overrides=ENDS)),
+    *(
+        on({"data_width": width}, sums(Op.COUNT, rows(SIZE - 256, 64, 6, 64), None, overrides=ENDS))
+        for width in (32, 64, 128)
+    ),
+    *(
+        on(
+            {"data_width": width, "search": ARRAY},
+            searching(4, 2, overrides={"A_BASE": SIZE - 2 * ROW, **ENDS}),
+        )
+        for width in (32, 64)
+    ),
+]
+
+
+@pytest.mark.parametrize(("circuit", "task"), LEAVES)
+def test_a_burst_that_would_leave_the_memory_is_named(circuit: dict[str, Any], task: Task) -> None:
+    """All rows that can be read are summed; a search finds nothing."""
+    bench = EngineBench(configuration(**circuit))
+    data = bench.memory.data
+    expected = data.copy()
+    if task.y.mode is Mode.SUM:
+        ones = np.bitwise_count(data[SIZE - 256 :].reshape(4, 64)).sum(axis=1)
+        expected[HALF : HALF + 16] = ones.astype("<u4").view(np.uint8)
+    assert bench.execute([task]) == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
+    assert bench.fault_address == SIZE
+    assert task.op is Op.NOT or np.array_equal(data, expected)
 
 
 @pytest.mark.parametrize("which", ["read_a", "read_b", "writes"])
@@ -189,31 +279,49 @@ def test_hung_memory_is_a_fault_and_recovers(which: str) -> None:
     assert np.array_equal(data[4096:4608], data[:512] ^ data[1024:1536])
 
 
-def test_clear_drops_commands_at_every_cycle_of_a_short_job() -> None:
-    """Whenever CLEAR comes, the bus stays legal and the next job is right."""
-    task = logic(Op.XOR, 1, 1026, 4099, 200)
-    again = logic(Op.NOT, 300, None, 6001, 70)
-    for delay in range(2, 60, 5):
-        bench = EngineBench(configuration(), latency=5, seed=delay)
-        expected = bench.memory.data.copy()
+DROPPED = [
+    *(
+        on(circuit, VECTORS, latency, delay)
+        for latency, delays in ((5, range(2, 60, 5)), (30, range(1, 14)))
+        for delay in delays
+        for circuit in ({}, {"data_width": 128})
+    ),
+    *(on({"search": ARRAY}, searching(30, 8), 2, delay) for delay in (1, 21, 61, 101, 151)),
+]
+"""A circuit, a command, the latency of the memory, and the cycles from DOORBELL to CLEAR."""
 
-        async def host(ctx: Any, bench: EngineBench = bench, delay: int = delay) -> None:
-            await bench.submit(ctx, task)
-            await ctx.tick().repeat(delay)
-            await bench.clear(ctx)
-            await ctx.tick().repeat(60)
-            assert await bench.register(ctx, "STATUS") & 0b11 == 0
-            await bench.finish(ctx, again)
-            assert await bench.register(ctx, "RETIRED") == 1
 
-        bench.run(host)
-        expected[6001:6071] = ~expected[300:370]
-        got = bench.memory.data.copy()
-        got[4099:4299] = expected[4099:4299]
-        assert np.array_equal(got, expected), f"CLEAR after {delay} cycles"
-        requested = sum(beats for _, _, beats in bench.read_a.requests)
-        assert len(bench.read_a.beats) == requested
-        assert len(bench.writes.responses) == len(bench.writes.requests)
+@pytest.mark.parametrize(("circuit", "task", "latency", "delay"), DROPPED)
+def test_clear_in_any_cycle_drops_a_command(
+    circuit: dict[str, Any], task: Task, latency: int, delay: int
+) -> None:
+    """No request is dropped or left over, the bus stays legal, and the next commands are right."""
+    bench = EngineBench(configuration(**circuit), latency, seed=delay)
+    again = logic(Op.NOT, 300, None, 7001, 70)
+    dropped, expected = bench.after(task), bench.after(again, task)
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(task))
+        await ctx.tick().repeat(12)
+        await bench.ring(ctx)
+        await ctx.tick().repeat(delay)
+        await bench.clear(ctx)
+        while await bench.register(ctx, "DOORBELL"):
+            pass
+        for wait in (100, 1):
+            for server in (bench.read_a, bench.read_b, bench.writes):
+                assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+            assert len(bench.writes.responses) == len(bench.writes.requests)
+            await ctx.tick().repeat(wait)
+        assert await bench.register(ctx, "STATUS") == register("STATUS").reset
+        changed = np.flatnonzero(bench.memory.data != before)
+        assert np.array_equal(bench.memory.data[changed], dropped[changed])
+        await bench.finish(ctx, again, task)
+        assert await bench.end(ctx) == ending(0, 2)
+
+    before = bench.memory.data.copy()
+    bench.run(host)
+    assert np.array_equal(bench.memory.data, expected)
 
 
 def test_nothing_retires_in_the_cycle_after_an_error_response() -> None:
@@ -234,29 +342,6 @@ def test_no_burst_begins_two_cycles_after_an_error_response() -> None:
     assert bench.writes.requests[-1][0] == bench.writes.responses[0] + 2
 
 
-@pytest.mark.parametrize("delay", range(1, 14))
-@pytest.mark.parametrize("width", [slow(32), 64])
-def test_clear_waits_for_what_is_asked_for_as_it_comes(delay: int, width: int) -> None:
-    """No request is dropped, and none is left over, whenever CLEAR meets the first one."""
-    task = logic(Op.XOR, 1, 1026, 4099, 200)
-    bench = EngineBench(configuration(data_width=width), latency=30)
-
-    async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(task))
-        await ctx.tick().repeat(12)
-        await bench.ring(ctx)
-        await ctx.tick().repeat(delay)
-        await bench.clear(ctx)
-        while await bench.register(ctx, "DOORBELL"):
-            pass
-        for wait in (100, 1):
-            for server in bench.servers:
-                assert len(server.beats) == sum(beats for _, _, beats in server.requests)
-            await ctx.tick().repeat(wait)
-
-    bench.run(host)
-
-
 @pytest.mark.parametrize("width", [slow(32), 64])
 def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
     """However much of it waits for the memory when the error comes."""
@@ -266,8 +351,7 @@ def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
     last = {"A_LAST": SIZE - 1}
     b, y = replace(walk, base=1024), replace(walk, base=5120)
     bad = Task(Op.SHIFT_LEFT, walk, b, y, overrides=last)
-    expected = bench.memory.data.copy()
-    apply(good, expected)
+    expected = bench.after(good)
 
     async def host(ctx: Any) -> None:
         await bench.submit(ctx, good, bad)
@@ -275,43 +359,8 @@ def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
         await ctx.tick().repeat(600)
         bench.writes.hang = False
         await bench.settle(ctx)
-        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
+        end = await bench.end(ctx)
         assert (end.status, end.index, end.retired) == (Status.PAST_MEMORY, 1, 1)
 
     bench.run(host)
     assert np.array_equal(bench.memory.data[:5120], expected[:5120])
-
-
-@pytest.mark.parametrize("latency", [46, 50, 51, 52, *map(slow, (47, 48, 49, 53, 54, 55))])
-def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: int) -> None:
-    bench = EngineBench(configuration())
-    bench.writes.latency = latency
-
-    async def host(ctx: Any) -> None:
-        await bench.set(ctx, "TIMEOUT", 50)
-        await bench.submit(ctx, logic(Op.NOT, 0, None, 4096, 64))
-        await ctx.tick().repeat(400)
-        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
-        # An answer takes a cycle more than its latency, and the 51st cycle is the last in time.
-        expected = (Status.OK, 1) if latency <= 51 else (Status.TIMEOUT, 0)
-        assert (end.status, end.retired) == expected
-        assert end.index == 0
-
-    bench.run(host)
-
-
-@pytest.mark.parametrize("latency", [67, 68])
-def test_an_answer_in_the_last_cycle_is_in_time_if_another_is_due(latency: int) -> None:
-    bench = EngineBench(configuration())
-    bench.writes.latency = latency
-
-    async def host(ctx: Any) -> None:
-        await bench.set(ctx, "TIMEOUT", 50)
-        await bench.submit(ctx, logic(Op.NOT, 0, None, 4096, 256))
-        await ctx.tick().repeat(400)
-        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
-        # The last beat follows 16 cycles after that of the first burst, whose answer is awaited.
-        expected = (Status.OK, 1) if latency <= 51 + 16 else (Status.TIMEOUT, 0)
-        assert (end.status, end.retired) == expected
-
-    bench.run(host)

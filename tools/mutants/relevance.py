@@ -21,7 +21,6 @@ AROUND_ENGINE = (
 _ENGINE = (
     "tests/rtl/test_engine.py",
     "tests/rtl/test_engine_faults.py",
-    "tests/rtl/test_engine_refusals.py",
     "tests/rtl/test_engine_doorbell.py",
     "tests/rtl/test_contract.py",
     "tests/system/test_validate_on_simulator.py",
@@ -74,7 +73,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
-    "datapath/datapath.py": ("tests/rtl/test_engine.py", "tests/rtl/test_engine_sums.py"),
+    "datapath/datapath.py": ("tests/rtl/test_engine.py", "tests/rtl/test_engine_counts.py"),
     "datapath/placement.py": (
         "tests/rtl/datapath/test_writer.py",
         "tests/rtl/datapath/test_reader.py",

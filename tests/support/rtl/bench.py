@@ -4,13 +4,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Op, Port, Status, register
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Port, Status, register
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.engine import Engine
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
+from support.rtl.walks import Walk
 
 SIZE = 1 << 13
 """Bytes of memory of the engines that `configuration` gives."""
@@ -27,6 +30,46 @@ SMALL: dict[str, Any] = {
 Each engine of the quick tier is 32 or 64 bits wide without options, this one or the one with a
 search array, because each takes 5 s to compile.
 """
+
+
+HALF = SIZE // 2
+"""First address of the results of `sums`; operands are below it."""
+
+ARRAY = Search(units=3, row_bits=128, queries=8, nearest=2)
+ROW = ARRAY.row_bits // 8
+"""Bytes of a row of the array."""
+A, B, Y = 5, 4099, 6144
+"""Addresses of the rows and queries of `searching`, at odd bytes, and of its entries."""
+
+
+def sums(op: Op, a: Walk, b: Walk | None, y: int = HALF, step: int = 4, **tests: bool) -> Task:
+    """Return a command that stores each run's sum, ``step`` bytes apart from address ``y`` on."""
+    runs = [1] * len(a.counts)
+    runs[1:2] = [step] * (len(a.counts) > 1)
+    return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32), **tests)
+
+
+def rows(base: int, size: int, number: int, step: int) -> Walk:
+    """Return ``number`` runs of ``size`` bytes that begin ``step`` bytes apart."""
+    return Walk(base, [size, number], [1, step], Mode.DENSE, Lane.BITS_8)
+
+
+def searching(number: int, queries: int, y: int = Y, **options: Any) -> Task:
+    """Return a SEARCH of `ARRAY` for the rows nearest to each query."""
+    entries = Walk(y, [queries * ARRAY.nearest * 2], [4], Mode.DENSE, Lane.BITS_32)
+    a, b = (
+        Walk(base, [size * ROW], [1], Mode.DENSE, Lane.BITS_8)
+        for base, size in ((A, number), (B, queries))
+    )
+    return Task(Op.SEARCH, a, b, entries, **options)
+
+
+def on(circuit: dict[str, Any], *given: Any, name: str | None = None) -> Any:
+    """Return parameters of a test, ``circuit`` first; the quick tier has few circuits: `SMALL`."""
+    width, others = circuit.get("data_width", 64), circuit.keys() - {"data_width"}
+    searches = width == 64 and others == {"search"}
+    quick = circuit is SMALL or searches or (width < 128 and not others)
+    return pytest.param(circuit, *given, id=name, marks=[] if quick else [pytest.mark.slow])
 
 
 def configuration(**options: Any) -> Configuration:
@@ -112,6 +155,10 @@ class EngineBench:
     async def registers(self, ctx: Any, *names: str) -> list[int]:
         return [await self.register(ctx, name) for name in names]
 
+    async def end(self, ctx: Any) -> Ending:
+        """Return how the commands have ended so far."""
+        return ending(*await self.registers(ctx, "FAULT", "RETIRED"))
+
     async def set(self, ctx: Any, name: str, value: int) -> None:
         """Write a register."""
         await self.write(ctx, register(name).offset, value)
@@ -170,11 +217,16 @@ class EngineBench:
         fault, retired, self.fault_address = found
         return ending(fault, retired)
 
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Execute tasks and compare all of memory with what they should do."""
+    def after(self, *tasks: Task) -> NDArray[np.uint8]:
+        """Return the memory that ``tasks`` should leave."""
         expected = self.memory.data.copy()
         for task in tasks:
-            apply(task, expected)
+            apply(task, expected, search=self.configuration.search)
+        return expected
+
+    def check(self, tasks: Sequence[Task]) -> None:
+        """Execute tasks and compare all of memory with what they should do."""
+        expected = self.after(*tasks)
         assert self.execute(tasks) == ending(0, len(tasks)), str(tasks)
         wrong = np.flatnonzero(self.memory.data != expected)
         assert not len(wrong), f"{len(wrong)} bytes differ, first at {wrong[0]:#x}: {tasks}"

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, Port, Status, record_words, seal
-from support.oracle import computed
+from bitlane_rtl.configuration import Search
+from support.oracle import computed, nearest
 from support.rtl.walks import Walk
 
 _MASK = (1 << 32) - 1
@@ -96,11 +97,22 @@ def apply(
     memory: npt.NDArray[np.uint8],
     bad_reads: frozenset[int] = frozenset(),
     bad_writes: frozenset[int] = frozenset(),
+    *,
+    search: Search | None = None,
 ) -> Failure | None:
     """Do to ``memory`` what the command does, element by element, with Python's integers.
 
     Returns why it ended before the run that meets an address of ``bad_reads`` or ``bad_writes``.
+    A SEARCH, by the array ``search``, meets none.
     """
+    if search and task.op is Op.SEARCH and task.b:
+        rows, queries = (
+            memory[list(walk.bytes())].reshape(-1, search.row_bits // 8)
+            for walk in (task.a, task.b)
+        )
+        entries = np.array(nearest(rows, queries, search.nearest), "<u4")
+        memory[list(task.y.bytes())] = entries.reshape(-1).view(np.uint8)
+        return None
     before = memory.tobytes()
     lane, b = task.a.lane, task.b or task.a
     options = {

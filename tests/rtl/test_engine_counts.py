@@ -1,32 +1,29 @@
-"""The engine sums the counts of each run into one UINT32."""
+"""The engine sums the counts of each run into one UINT32, and searches for the nearest rows."""
 
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
-from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op, Port, Status
+from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op
 from support.commands import logic, random_tests
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
-from support.rtl.records import Task, apply
-from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
+from support.rtl.bench import (
+    ARRAY,
+    HALF,
+    ROW,
+    SMALL,
+    A,
+    EngineBench,
+    Y,
+    configuration,
+    rows,
+    searching,
+    sums,
+)
+from support.rtl.records import Task
+from support.rtl.streams import ALL_STALLS, STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.seeds import slow
-
-HALF = SIZE // 2
-"""First address of the sums; operands are below it."""
-
-
-def sums(op: Op, a: Walk, b: Walk | None, y: int, step: int = 4, **tests: bool) -> Task:
-    """Return a command that stores each run's sum, ``step`` bytes apart from address ``y`` on."""
-    runs = [1] * len(a.counts)
-    runs[1:2] = [step] * (len(a.counts) > 1)
-    return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32), **tests)
-
-
-def rows(base: int, size: int, number: int, step: int) -> Walk:
-    return Walk(base, [size, number], [1, step], Mode.DENSE, Lane.BITS_8)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +90,6 @@ def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -
     bench.check(tasks)
 
 
-@pytest.mark.slow
-def test_wide_beats() -> None:
-    bench = EngineBench(configuration(data_width=128), compile_it=False)
-    bench.check([sums(Op.COUNT_XOR, rows(1, 100, 5, 101), rows(2050, 100, 5, 0), HALF)])
-
-
 def test_a_run_of_ones_comes_to_all_its_bits() -> None:
     """A sum is not limited to the 8 or 16 bits of a count."""
     bench = EngineBench(configuration(), latency=3)
@@ -123,45 +114,34 @@ def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
     assert beats == list(range(beats[0], beats[0] + 64))
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-@pytest.mark.parametrize("bad", [0, 40, 250, 767])
-@pytest.mark.parametrize("which", ["a", "b"])
-@pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
-def test_a_row_that_cannot_be_read_is_never_summed(
-    width: int, bad: int, which: str, stalls: Stalls
-) -> None:
-    """Rows before the bad beat have their sums; a bad beat anywhere in a row stops the engine."""
-    bench = EngineBench(configuration(data_width=width), stalls=stalls, seed=bad)
-    base = {"a": 0, "b": 1024}[which]
-    address = (base + bad) & -bench.configuration.data_bytes
-    bench.memory.bad = lambda each: each == address
-    before = bench.memory.data.copy()
-    expected = before.copy()
-    task = sums(Op.COUNT_AND, rows(0, 96, 8, 96), rows(1024, 96, 8, 96), HALF)
-    apply(task, expected)
-    end = bench.execute([task, logic(Op.NOT, 0, None, HALF + 512, 64)])
-    assert end == (Status.READ_ERROR, Port.READ_A if which == "a" else Port.READ_B, 0, 0)
-    whole = HALF + bad // 96 * 4
-    assert np.array_equal(bench.memory.data[HALF:whole], expected[HALF:whole])
-    assert np.array_equal(bench.memory.data[whole:], before[whole:])
+# --- searches ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-def test_a_sum_that_cannot_be_written_stops_the_engine(width: int) -> None:
-    bench = EngineBench(configuration(data_width=width))
-    bench.memory.bad = lambda address: address == HALF + 16
-    task = sums(Op.COUNT, rows(0, 40, 8, 40), None, HALF)
-    assert bench.execute([task, task]) == (Status.WRITE_ERROR, Port.WRITE, 0, 0)
+@pytest.mark.parametrize("width", [slow(32), 64])
+@pytest.mark.parametrize("ports", [slow(1), 2])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -> None:
+    """Each SEARCH is written in order, whatever commands precede and follow it."""
+    generator = random.Random(f"{width} {ports} {stalls.seed}")
+    circuit = configuration(data_width=width, search=ARRAY, read_ports=ports)
+    bench = EngineBench(circuit, generator.choice([0, 7]), stalls, 3)
+    bench.memory.data[A : A + 2 * ROW] = bench.memory.data[A + 4 * ROW : A + 6 * ROW]
+    tasks = []
+    for number in range(4):
+        y, count = Y + 256 * number, generator.randint(1, ARRAY.queries)
+        tasks.append(searching(generator.choice([1, 2, 3, 7, 40]), count, y))
+        tasks.append(logic(Op.XOR, 100, 200, y + 131, generator.choice([1, 9, 100])))
+    bench.check(tasks)
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-def test_rows_that_leave_the_memory_stop_the_engine(width: int) -> None:
-    bench = EngineBench(configuration(data_width=width))
-    task = sums(Op.COUNT, rows(SIZE - 256, 64, 4, 64), None, HALF)
-    task.overrides = {"COUNT_1": 6}
-    before = bench.memory.data.copy()
-    expected = before.copy()
-    apply(task, expected)
-    assert bench.execute([task]) == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
-    assert bench.fault_address == SIZE
-    assert np.array_equal(bench.memory.data, expected)
+def test_what_an_array_can_do_is_in_its_register() -> None:
+    words = []
+    for search in (ARRAY, None):
+        bench = EngineBench(configuration(search=search))
+
+        async def host(ctx: Any, bench: EngineBench = bench) -> None:
+            ops = await bench.register(ctx, "CAPABILITIES", "OPS")
+            words.append((await bench.register(ctx, "SEARCH"), ops >> Op.SEARCH & 1))
+
+        bench.run(host)
+    assert words == [(3 | 4 << 16 | 3 << 20 | 1 << 24, 1), (0, 0)]
