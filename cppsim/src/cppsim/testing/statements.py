@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Array, Cat, Cover, Format, Module, Print, Signal, Value
 
-from .random_values import few, random_expression
+from .values import few, random_expression
 
 _FORMATS = ("{}", "{:d}", "{:+d}", "{:#x}", "{:08b}", "{:>12}", "{{{:_d}}}")
 
