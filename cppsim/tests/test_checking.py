@@ -1,8 +1,7 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -29,21 +28,11 @@ from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from cppsim.running.slots import LogicSlot, SignalSlot
 from support.amaranth import Simulator
-from support.packs import compare_designs, in_packs
-from support.random_designs import random_machine, trace_all
-from support.random_processes import follow_processes, random_clocked, random_counters
-from support.seeds import seeds
 
 
 def line_of(signal: Any) -> str:
     filename, line = signal.src_loc
     return f"{filename}:{line}"
-
-
-@pytest.mark.parametrize("pack", in_packs(seeds(2, 6)), ids=str)
-def test_random_machines_are_the_same_at_all_times(pack: Sequence[int]) -> None:
-    traced = partial(trace_all, engine=cppsim.CheckedEngine, steps=40)
-    assert compare_designs(random_machine, pack, lambda x: len(traced(x))) == len(pack)
 
 
 # --- bugs that are planted in the code generator --------------------------------------------------
@@ -322,14 +311,6 @@ def test_messages_at_an_asynchronous_reset_come_with_a_cure() -> None:
 
 
 # --- wake-ups -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", seeds(3, 15))
-@pytest.mark.parametrize("random_design", [random_counters, random_clocked])
-def test_random_processes_wake_up_the_same(random_design: Any, seed: int) -> None:
-    design = random_design(seed)
-    checked = follow_processes(lambda m: cppsim.Simulator(m, mode="check"), design, seed=seed)
-    assert checked == follow_processes(Simulator, design, seed=seed)
 
 
 def difference_of_zero() -> tuple[Module, Signal, Signal]:

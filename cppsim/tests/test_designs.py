@@ -31,8 +31,8 @@ from cppsim import FallbackWarning, designs, engine
 from cppsim.compiling.cache import CACHE, CacheWarning
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
+from cppsim.testing import random_machine, trace
 from support.processes import succeed
-from support.random_designs import random_machine, trace
 from support.recomputed import expect_same
 from support.seeds import seeds
 
@@ -96,12 +96,12 @@ def test_a_design_from_the_cache_shows_the_same(
 
 
 def test_random_machines_from_the_cache(unwritten: Callable[[], None]) -> None:
-    def traced(engine: Any) -> list[Any]:
-        return [trace(random_machine(seed), engine, steps=9, seed=seed) for seed in range(2)]
+    def traced(executor: str) -> list[Any]:
+        return [trace({seed: random_machine(seed)}, executor, steps=9) for seed in range(2)]
 
-    expected = traced(cppsim.Engine)
+    expected = traced("engine")
     unwritten()
-    assert traced(cppsim.Engine) == expected == traced("pysim")
+    assert traced("engine") == expected == traced("pysim")
 
 
 def test_a_check_that_has_moved_fails_at_its_line(unwritten: Callable[[], None]) -> None:
@@ -191,7 +191,7 @@ def test_another_process_finds_the_entry(fresh_cache: Path) -> None:
     script = (
         "from amaranth.hdl import Fragment\n"
         "from cppsim import designs\n"
-        "from support.random_designs import random_system\n"
+        "from cppsim.testing import random_system\n"
         "design = Fragment.get(random_system(2).module, None).prepare()\n"
         "lower, lowered = designs.lower, []\n"
         "designs.lower = lambda *a, **b: lowered.append(a) or lower(*a, **b)\n"
@@ -234,7 +234,7 @@ def test_the_entry_of_another_design_is_found_out(fresh_cache: Path) -> None:
 _BUILD = (
     "from amaranth.hdl import Fragment\n"
     "from cppsim import designs\n"
-    "from support.random_designs import random_machine\n"
+    "from cppsim.testing import random_machine\n"
     "designs.built(Fragment.get(random_machine(1).module, None).prepare())\n"
 )
 
@@ -282,7 +282,7 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
     script = (
         "from amaranth.hdl import Fragment\n"
         "from cppsim.designs import written\n"
-        "from support.random_designs import random_machine\n"
+        "from cppsim.testing import random_machine\n"
         f"for seed in range({count}):\n"
         "    design = Fragment.get(random_machine(seed).module, None).prepare()\n"
         "    print(written(design)[1].text)\n"

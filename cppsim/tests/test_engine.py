@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
-from io import StringIO
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from amaranth.hdl import (
     ClockSignal,
     Cover,
     DomainRenamer,
-    DriverConflict,
     Format,
     Fragment,
     Instance,
@@ -36,16 +34,15 @@ from cppsim.cpp.simulation import write_simulation
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode
 from cppsim.netlist.lowering import lower
+from cppsim.testing import EXECUTORS, Bench, random_machine, same_on, ticks
 from support.amaranth import Simulator
-from support.engines import Bench, fast_forwarding, on_engine, same_on
-from support.random_designs import random_machine
+from support.counters import counter
 
 
-@same_on(on_engine)
+@same_on()
 def test_a_tick_samples_what_was_before_the_edge(sim: Bench) -> None:
-    m, count, above = Module(), Signal(8), Signal(9)
-    m.d.sync += count.eq(count + 3)
-    m.d.comb += above.eq(count + 1)
+    m, count = counter(step=3)
+    m.d.comb += (above := Signal(9)).eq(count + 1)
 
     async def work(ctx: Any) -> None:
         for _ in range(5):
@@ -56,14 +53,12 @@ def test_a_tick_samples_what_was_before_the_edge(sim: Bench) -> None:
     assert sim.seen[2:4] == [(True, False, 3, 4), (6, 7)]
 
 
-@same_on(on_engine)
+@same_on()
 def test_clocks_that_the_design_makes(sim: Bench) -> None:
-    m = Module()
+    m, go, half = Module(), Signal(), Signal()
     m.domains.sync = ClockDomain()
-    m.domains.half = ClockDomain(reset_less=True)
-    m.domains.gated = ClockDomain(reset_less=True)
-    m.domains.other = other = ClockDomain(reset_less=True)
-    go, half = Signal(), Signal()
+    for name in ("half", "gated", "other"):
+        m.domains += ClockDomain(name, reset_less=True)
     counts = {name: Signal(8, name=name) for name in ("sync", "half", "gated", "other")}
     for name, count in counts.items():
         m.d[name] += count.eq(count + 1)
@@ -71,7 +66,7 @@ def test_clocks_that_the_design_makes(sim: Bench) -> None:
     m.d.comb += [
         ClockSignal("half").eq(half),
         ClockSignal("gated").eq(ClockSignal("sync") & go),
-        other.clk.eq(~ClockSignal("sync")),
+        ClockSignal("other").eq(~ClockSignal("sync")),
     ]
 
     async def work(ctx: Any) -> None:
@@ -80,14 +75,11 @@ def test_clocks_that_the_design_makes(sim: Bench) -> None:
             sampled = await ctx.tick().sample(*counts.values())
             sim.seen.append((sampled, [ctx.get(x) for x in counts.values()]))
 
-    async def watch(ctx: Any) -> None:
-        while True:
-            sim.seen.append(await ctx.tick("half").sample(counts["half"]))
-
+    watch = sim.follows(lambda ctx: ctx.tick("half").sample(counts["half"]))
     sim.run(m, work, processes=[watch])
 
 
-@same_on(on_engine)
+@same_on()
 def test_logic_that_reads_a_clock_shows_at_its_edge_what_was_before(sim: Bench) -> None:
     m, kept, level = Module(), Signal(2), Signal(2)
     m.d.comb += level.eq(2 - ClockSignal())
@@ -101,13 +93,13 @@ def test_logic_that_reads_a_clock_shows_at_its_edge_what_was_before(sim: Bench) 
     sim.run(m, work)
 
 
-@same_on(on_engine)
+@same_on()
 def test_resets_that_come_at_any_time(sim: Bench) -> None:
-    m, stop, count, held = Module(), Signal(), Signal(8), Signal()
+    m, count = counter()
+    stop, held = Signal(), Signal()
     m.domains.sync = ClockDomain(async_reset=True)
     m.d.comb += held.eq(ResetSignal())
     m.submodules.synchronizer = ResetSynchronizer(stop, domain="sync")
-    m.d.sync += count.eq(count + 1)
 
     async def work(ctx: Any) -> None:
         for step in range(60):
@@ -118,7 +110,7 @@ def test_resets_that_come_at_any_time(sim: Bench) -> None:
     sim.run(m, work)
 
 
-@same_on(on_engine)
+@same_on()
 @pytest.mark.parametrize("kind", [SyncFIFOBuffered, AsyncFIFO])
 def test_queues(sim: Bench, kind: type) -> None:
     m = Module()
@@ -137,13 +129,10 @@ def test_queues(sim: Bench, kind: type) -> None:
             await ctx.tick(reading)
             sim.seen.append((ctx.get(fifo.r_rdy), ctx.get(fifo.r_data), ctx.get(fifo.w_rdy)))
 
-    made = sim.simulator(m, write, read, clock=None)
-    for number, domain in enumerate(dict.fromkeys((writing, reading))):
-        made.add_clock((10 + 3 * number) * 1e-7, domain=domain)
-    made.run()
+    sim.run(m, write, read, clocks={reading: 1.3e-6, writing: 1e-6})
 
 
-@same_on(on_engine)
+@same_on()
 def test_rows_of_memories_are_read_and_written(sim: Bench) -> None:
     m = Module()
     m.submodules.memory = memory = Memory(shape=signed(70), depth=6, init=[-1, 2, -3])
@@ -165,85 +154,64 @@ def test_rows_of_memories_are_read_and_written(sim: Bench) -> None:
     made.run()
 
 
+@same_on()
 @pytest.mark.parametrize("renamed", [False, True])
 @pytest.mark.parametrize("async_reset", [False, True])
-def test_a_reset_of_nothing_but_a_read_port(async_reset: bool, renamed: bool) -> None:
-    @same_on(on_engine)
-    def compare(sim: Bench) -> None:
-        m = Module()
-        m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9, 8])
-        read = memory.read_port()
-        domain: Any = ClockDomain("pixel" if renamed else "sync", async_reset=async_reset)
-        top = Module()
-        top.domains += domain
-        top.submodules.inner = DomainRenamer("pixel")(m) if renamed else m
+def test_a_reset_of_nothing_but_a_read_port(sim: Bench, async_reset: bool, renamed: bool) -> None:
+    m, top = Module(), Module()
+    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9, 8])
+    read = memory.read_port()
+    domain: Any = ClockDomain("pixel" if renamed else "sync", async_reset=async_reset)
+    top.domains += domain
+    top.submodules.inner = DomainRenamer("pixel")(m) if renamed else m
 
-        async def work(ctx: Any) -> None:
-            for step in range(12):
-                ctx.set(read.en, step % 5 != 3)
-                ctx.set(read.addr, step % 2)
-                ctx.set(domain.rst, step % 4 == 3)
-                sim.seen.append((ctx.get(domain.rst), ctx.get(read.data)))
-                await ctx.delay(1e-6)
-                sim.seen.append(ctx.get(read.data))
+    async def work(ctx: Any) -> None:
+        for step in range(12):
+            ctx.set(read.en, step % 5 != 3)
+            ctx.set(read.addr, step % 2)
+            ctx.set(domain.rst, step % 4 == 3)
+            sim.seen.append((ctx.get(domain.rst), ctx.get(read.data)))
+            await ctx.delay(1e-6)
+            sim.seen.append(ctx.get(read.data))
 
-        made = sim.simulator(top, work, clock=None)
-        made.add_clock(1e-6, domain=domain)
-        made.run()
-
-    compare()
+    sim.run(top, work, clocks={domain: 1e-6})
 
 
-@same_on(on_engine)
+@same_on()
 def test_a_process_stands_for_a_part_of_the_circuit(sim: Bench) -> None:
-    m, a, b, out, last = Module(), Signal(8), Signal(8), Signal(8), Signal(8)
-    m.d.sync += [last.eq(out), a.eq(a + 5)]
+    m, a = counter(step=5)
+    b, out, last = Signal(8), Signal(8), Signal(8)
+    m.d.sync += last.eq(out)
     m.d.comb += b.eq(a ^ 0x55)
 
     async def multiply(ctx: Any) -> None:
         async for value, other in ctx.changed(a, b):
             ctx.set(out, value * other & 0xFF)
 
-    async def work(ctx: Any) -> None:
-        for _ in range(10):
-            await ctx.tick()
-            sim.seen.append((ctx.get(out), ctx.get(last)))
-
-    sim.run(m, work, processes=[multiply])
+    sim.run(m, sim.reads(10, out, last), processes=[multiply])
 
 
-@same_on(on_engine)
+@same_on()
 def test_prints_and_covers(sim: Bench) -> None:
-    m, count, wide = Module(), Signal(signed(5), init=-3), Signal(70, init=1 << 69)
-    m.d.sync += [count.eq(count + 1), wide.eq(wide >> 1)]
+    m, count = counter(signed(5), init=-3)
+    wide = Signal(70, init=1 << 69)
+    m.d.sync += wide.eq(wide >> 1)
     with m.If(count[0]):
         m.d.sync += Print(Format("count {:+d} {:#x}", count, wide))
     m.d.sync += Cover(count == 2, Format("two, {{{}}}", wide))
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(8)
-
-    with redirect_stdout(StringIO()) as output:
-        sim.run(m, work)
-    sim.seen.append(re.sub(r":\d+:", "::", output.getvalue()))
+    sim.run(m, ticks(8))
+    sim.seen[0] = re.sub(r":\d+:", "::", sim.seen[0])
     assert "count -3 0x200000000000000000\n" in sim.seen[0]
 
 
-@same_on(on_engine)
+@same_on()
 @pytest.mark.parametrize("kind", [Assert, Assume])
 @pytest.mark.parametrize("domain", ["sync", "comb"])
 def test_checks_fail_as_in_pysim(sim: Bench, kind: Any, domain: str) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
     m.d[domain] += kind(count < 4, Format("{} is too much", count))
-
-    async def work(ctx: Any) -> None:
-        while True:
-            await ctx.tick()
-            sim.seen.append(ctx.get(count))
-
     with pytest.raises(AssertionError, match="violated: 4 is too much") as failure:
-        sim.run(m, work)
+        sim.run(m, sim.reads(99, count))
     sim.seen.append(str(failure.value))
 
 
@@ -265,32 +233,15 @@ def foreign() -> Module:
 )
 def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], reason: str) -> None:
     with pytest.warns(cppsim.FallbackWarning, match=f"left to Amaranth's simulator: {reason}"):
-        made = on_engine(make())
+        made = EXECUTORS["engine"](make())
     assert reason in made._engine.reason
 
 
-@same_on(on_engine)
+@same_on()
 def test_bits_of_a_word_may_depend_on_others_of_it(sim: Bench) -> None:
     m, given, chain = Module(), Signal(8), Signal(9)
     m.d.comb += chain.eq(Cat(1, ~(chain[:8] & given)))
-
-    async def work(ctx: Any) -> None:
-        for value in (0, 0xFF, 0x5A, 0x81):
-            ctx.set(given, value)
-            sim.seen.append(ctx.get(chain))
-
-    sim.run(m, work, clock=None)
-
-
-def test_combinational_signals_cannot_be_set() -> None:
-    m, a, b = Module(), Signal(), Signal()
-    m.d.comb += b.eq(a)
-
-    async def work(ctx: Any) -> None:
-        with pytest.raises(DriverConflict):
-            ctx.set(b, 1)
-
-    Bench(on_engine).run(m, work, clock=None)
+    sim.run(m, sim.sets(given, (0, 0xFF, 0x5A, 0x81), chain), clocks=None)
 
 
 def test_a_design_is_written_the_same_each_time() -> None:
@@ -306,7 +257,7 @@ def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
     async def work(_: Any) -> None:
         seen.append("ran")
 
-    made = Bench(on_engine).simulator(Module(), work, clock=None)
+    made = Bench(EXECUTORS["engine"]).simulator(Module(), work, clocks=None)
     made.reset()
     made.reset()
     made.run()
@@ -318,10 +269,7 @@ def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
 
 @pytest.mark.parametrize("mode", ["always", "check"])
 def test_a_reset_is_refused_while_a_waveform_has_later_times(tmp_path: Path, mode: str) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
-    simulator = cppsim.Simulator(m, mode=mode)
-    simulator.add_clock(1e-6)
+    simulator = Bench(EXECUTORS[mode]).simulator(counter()[0])
     with simulator.write_vcd(str(tmp_path / "run.vcd")):
         simulator.reset()
         simulator.run_until(1e-5)
@@ -336,10 +284,8 @@ def test_a_reset_is_refused_while_a_waveform_has_later_times(tmp_path: Path, mod
 
 @pytest.mark.parametrize(("mode", "compiled"), [(Mode.ALWAYS, 20), (Mode.OFF, 0)])
 def test_cycles_are_counted_where_they_ran(mode: Mode, compiled: int) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
     kind: Any = type("Chosen", (cppsim.Engine,), {"mode": mode})
-    made: Any = Simulator(m, engine=kind)
+    made: Any = Simulator(counter()[0], engine=kind)
     made.add_clock(1e-6)
     for _ in range(2):
         made.run_until(10e-6)
@@ -347,13 +293,12 @@ def test_cycles_are_counted_where_they_ran(mode: Mode, compiled: int) -> None:
     assert made._engine.cycles() == (compiled, 20)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_waits_of_all_kinds_side_by_side(sim: Bench) -> None:
-    m, count, pair = Module(), Signal(8), Signal(2)
+    m, count = counter()
+    pair, late = Signal(2), Signal(8)
     m.domains.sync = sync = ClockDomain()
     m.domains.slow = ClockDomain(async_reset=True)
-    late = Signal(8)
-    m.d.sync += count.eq(count + 1)
     m.d.slow += late.eq(late + count)
     m.d.comb += pair.eq(count[1:3])
 
@@ -386,31 +331,27 @@ def test_waits_of_all_kinds_side_by_side(sim: Bench) -> None:
         lambda ctx: ctx.posedge(pair[1]).sample(count),
         lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
     )
-    made = sim.simulator(m, *map(testbench, waits), each, reset)
-    made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
-    made.run()
+    clocks = {"sync": 1e-6, "slow": (2.3e-6, 0.2e-6)}
+    sim.run(m, *map(testbench, waits), each, reset, clocks=clocks)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_testbenches_begin_before_an_edge_at_time_0(sim: Bench) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
 
     async def work(ctx: Any) -> None:
         sim.seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
 
-    made = sim.simulator(m, work, clock=None)
-    made.add_clock(1e-6, phase=0)
-    made.run()
+    made = sim.run(m, work, clocks={"sync": (1e-6, 0)})
     made.reset()
     made.run()
     assert sim.seen[0] == (True, False, 0, 1)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_signals_of_testbenches_alone(sim: Bench) -> None:
-    m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
+    request, answer = Signal(8), Signal(8)
 
     async def serve(ctx: Any) -> None:
         async for (value,) in ctx.changed(request):
@@ -425,10 +366,9 @@ def test_signals_of_testbenches_alone(sim: Bench) -> None:
     sim.run(m, work, processes=[serve])
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_a_combinational_message_is_printed_once(sim: Bench) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
     with m.If(count[1]):
         m.d.comb += Print(Format("{}", count))
 
@@ -436,6 +376,5 @@ def test_a_combinational_message_is_printed_once(sim: Bench) -> None:
         for _ in range(9):
             await ctx.delay(0.4e-6)
 
-    with redirect_stdout(StringIO()) as output:
-        sim.run(m, work)
-    sim.seen.append(output.getvalue())
+    sim.run(m, work)
+    assert sim.seen == ["2\n3\n"]

@@ -28,17 +28,19 @@ from cppsim.compiling.library import Builder
 from cppsim.errors import SimulationError
 from cppsim.native import interpreted
 from cppsim.running import stops
-from support.amaranth import Simulator
-from support.fuzz import FIRST_SEED, fuzz
-from support.random_designs import (
+from cppsim.testing import (
     RandomDesign,
+    follow_processes,
     random_circuit,
+    random_clocked,
+    random_counters,
     random_machine,
     random_system,
     trace,
 )
-from support.random_processes import follow_processes, random_clocked, random_counters
-from support.random_values import narrow_values
+from cppsim.testing.values import narrow_values
+from support.amaranth import Simulator
+from support.fuzz import FIRST_SEED, fuzz
 from support.seeds import seeds, slow
 
 ALWAYS = str(10**15)
@@ -146,15 +148,15 @@ def test_random_designs(
     found = -1
     for each in range(10 * seed, 10 * seed + 10):
         cache, found = interpret(ALWAYS), found + 1
-        expected = trace(make(each), "pysim", steps=12, seed=each)
-        assert trace(make(each), cppsim.Engine, steps=12, seed=each) == expected
+        expected = trace({each: make(each)}, "pysim", steps=12)
+        assert trace({each: make(each)}, "engine", steps=12) == expected
         if libraries(cache) == found:
             break  # else it has a wide operation: 1 of 5
     else:
         pytest.fail("none was interpreted")
     for instructions in (1, Random(each).randrange(2, 3000)):
         interpret(str(instructions))
-        assert trace(make(each), cppsim.Engine, steps=12, seed=each) == expected
+        assert trace({each: make(each)}, "engine", steps=12) == expected
     assert libraries(cache) == found + 1
 
 
@@ -162,10 +164,10 @@ def test_random_designs(
 @pytest.mark.parametrize("seed", seeds(1, 30))
 def test_random_testbenches(seed: int, interpret: Callable[[str], Path]) -> None:
     make = (random_counters, random_clocked)[seed % 2]
-    expected = follow_processes(Simulator, make(seed), seed=seed)
+    expected = follow_processes("pysim", make(seed), seed=seed)
     for instructions in ("1", str(Random(seed).randrange(1, 9000)), ALWAYS):
         interpret(instructions)
-        assert follow_processes(cppsim.Simulator, make(seed), seed=seed) == expected
+        assert follow_processes("always", make(seed), seed=seed) == expected
 
 
 @pytest.mark.slow

@@ -1,22 +1,13 @@
 """Tests of packs: random designs side by side do what each of them does alone."""
 
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
-from io import StringIO
 
 import pytest
 
 import cppsim
 from cppsim.netlist.covered import Measured
+from cppsim.testing import RandomDesign, random_circuit, random_machine, random_system, trace
 from support.packs import MOST, compare_pack, in_packs, side_by_side
-from support.random_designs import (
-    RandomDesign,
-    random_circuit,
-    random_machine,
-    random_system,
-    trace,
-    trace_all,
-)
 from support.written_once import machine, write_once
 
 
@@ -30,10 +21,9 @@ def test_seeds_are_divided_into_packs() -> None:
 def test_designs_side_by_side_show_what_each_shows_alone(
     make: Callable[[int], RandomDesign],
 ) -> None:
-    with redirect_stdout(StringIO()):
-        packed = trace_all(side_by_side({seed: make(seed) for seed in (0, 3)}), "pysim", steps=30)
-        for seed, shown in packed.items():
-            assert shown == trace(make(seed), "pysim", steps=30, seed=seed), seed
+    packed = trace(side_by_side({seed: make(seed) for seed in (0, 3)}), "pysim", steps=30)
+    for seed, shown in packed.items():
+        assert shown == trace({seed: make(seed)}, "pysim", steps=30)[seed], seed
 
 
 def differing(*wrong: int) -> Callable[[Sequence[int]], int]:
@@ -71,8 +61,8 @@ def test_a_shared_design_is_written_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("support.written_once._kept", {})
     monkeypatch.setattr("support.written_once.built", counted)
     write_once(monkeypatch.setattr)
-    shown = [trace(machine(1), cppsim.Engine, steps=9, seed=1) for _ in range(2)]
-    assert shown[0] == shown[1] == trace(machine(1), "pysim", steps=9, seed=1)
+    shown = [trace({1: machine(1)}, name, steps=9) for name in ("engine", "always", "pysim")]
+    assert shown[0] == shown[1] == shown[2]
     assert len(times) == 1
-    trace(random_machine(1), cppsim.Engine, steps=9, seed=1)
+    trace({1: random_machine(1)}, "engine", steps=9)
     assert len(times) == 2

@@ -5,7 +5,6 @@ import random
 import re
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
@@ -16,7 +15,7 @@ from cppsim.cpp.simulation import write_simulation
 from cppsim.cpp.words import Words, operation
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.netlist.lowering import lower
-from support.engines import Bench, on_engine, same_on
+from cppsim.testing import Bench, same_on
 from support.seeds import seeds
 
 STATE = [f"r{k}" for k in range(6)]
@@ -173,19 +172,12 @@ def test_an_input_changes_without_a_step_if_logic_alone_reads_it(reader: str) ->
     assert (field.word in source.comb_inputs) == (reader == "logic")
 
 
-@same_on(on_engine)
+@same_on()
 def test_registers_of_two_domains_exchange_their_values(sim: Bench) -> None:
     m, left, right = Module(), Signal(8, init=3), Signal(8, init=5)
     m.domains.other = ClockDomain(reset_less=True)
     m.d.sync += left.eq(right)
     m.d.other += right.eq(left)
 
-    async def work(ctx: Any) -> None:
-        for _ in range(3):
-            await ctx.tick()
-            sim.seen.append((ctx.get(left), ctx.get(right)))
-
-    simulator = sim.simulator(m, work)
-    simulator.add_clock(1e-6, domain="other")
-    simulator.run()
-    assert sim.seen[0] == (5, 3)
+    sim.run(m, sim.reads(3, left, right), clocks={"sync": 1e-6, "other": 1e-6})
+    assert sim.seen[0] == [5, 3]

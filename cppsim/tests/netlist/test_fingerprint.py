@@ -36,8 +36,8 @@ from cppsim.errors import SimulationError
 from cppsim.netlist.design import NotPlain
 from cppsim.netlist.fingerprint import _FIELDS, fingerprint
 from cppsim.netlist.lowering import lower
+from cppsim.testing import random_circuit, random_machine, random_system
 from support.processes import succeed
-from support.random_designs import random_circuit, random_machine, random_system
 from support.seeds import seeds
 
 Design = Module | Fragment
@@ -517,7 +517,7 @@ _IN_A_PROCESS = """
 from amaranth.hdl import Fragment, Module, Signal
 from cppsim.designs import written
 from cppsim.netlist.fingerprint import fingerprint
-from support.random_designs import random_system
+from cppsim.testing import random_system
 
 def missing():
     m = Module()

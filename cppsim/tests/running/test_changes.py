@@ -8,28 +8,34 @@ from amaranth.lib.memory import Memory
 from amaranth.sim import BrokenTrigger
 
 from cppsim.running.state import CompiledState
-from support.amaranth import Simulator
-from support.engines import Bench, fast_forwarding, on_engine, same_on
-from support.random_processes import follow_processes, random_clocked, random_counters
-from support.random_testbenches import close
+from cppsim.testing import (
+    EXECUTORS,
+    Bench,
+    follow_processes,
+    random_clocked,
+    random_counters,
+    same_on,
+    ticks,
+)
+from support.counters import counter
 from support.seeds import seeds
 
-_DESIGNS = [random_counters, random_clocked]
 
-
-@pytest.mark.parametrize("random_design", _DESIGNS, ids=lambda x: x.__name__)
+@pytest.mark.parametrize("make", [random_counters, random_clocked])
 @pytest.mark.parametrize("seed", seeds(5, 25))
-def test_random_processes_beside_registers(seed: int, random_design: Any) -> None:
-    design = random_design(seed)
+def test_random_processes_beside_registers(seed: int, make: Any) -> None:
+    design = make(seed)
     for testbenches in (False, True):
+        # check takes a trigger of a testbench that breaks for a glitch.
+        others = ["engine", "always", *([] if testbenches else ["check"])]
         try:
-            expected = follow_processes(Simulator, design, seed=seed, testbenches=testbenches)
+            expected = follow_processes("pysim", design, seed=seed, testbenches=testbenches)
         except TypeError:
             assert testbenches  # a tick of Amaranth's simulator has returned None, at 1 % of seeds
             continue
-        for make in (on_engine, fast_forwarding):
-            found = follow_processes(make, design, seed=seed, testbenches=testbenches)
-            assert found == expected, (seed, testbenches, make)
+        for name in others:
+            found = follow_processes(name, design, seed=seed, testbenches=testbenches)
+            assert found == expected, (seed, testbenches, name)
 
 
 # --- waits of compiled code -----------------------------------------------------------------------
@@ -40,17 +46,15 @@ def test_random_processes_beside_registers(seed: int, random_design: Any) -> Non
 def test_python_runs_only_at_changes_that_end_a_wait(
     kind: str, awaited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    m, count, above = Module(), Signal(12), Signal(12)
+    m, count = counter(12)
     m.domains += (sync := ClockDomain("sync")), (made := ClockDomain("made", reset_less=True))
-    m.d.sync += count.eq(count + 1)
-    m.d.comb += [above.eq(count + 3), made.clk.eq(count[9])]
+    m.d.comb += [(above := Signal(12)).eq(count + 3), made.clk.eq(count[9])]
     m.d.made += Signal(4).eq(count)
     signals = {"register": count[9], "logic": above[9], "clock": sync.clk, "made": made.clk}
-    wakes, commits = list[int](), list[int]()
-    commit = CompiledState.commit
+    wakes, commits, commit = list[int](), list[int](), CompiledState.commit
 
     def counted(state: CompiledState, changed: Any = None) -> bool:
-        commits.append(simulator._engine.now)
+        commits.append(sim.now)
         return commit(state, changed)
 
     async def watch(ctx: Any) -> None:
@@ -62,70 +66,54 @@ def test_python_runs_only_at_changes_that_end_a_wait(
                 await ctx.tick("made")
             else:
                 await ctx.posedge(signals[awaited])
-            wakes.append(simulator._engine.now)
+            wakes.append(sim.now)
 
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(3000)
-
-    simulator = fast_forwarding(m)
-    simulator.add_clock(1e-6)
-    if kind == "process":
-        simulator.add_process(watch)
-    else:
-        simulator.add_testbench(watch, background=True)
-    simulator.add_testbench(work)
+    sim = Bench(EXECUTORS["always"])
     monkeypatch.setattr(CompiledState, "commit", counted)
-    simulator.run()
-    close(simulator)
-    if simulator._engine.compiled:
-        assert len(wakes) >= 3
-        assert len(commits) <= 5 * len(wakes) + 10
+    watching: Any = {"processes" if kind == "process" else "background": [watch]}
+    sim.run(m, ticks(3000), **watching)
+    assert sim.compiled
+    assert len(wakes) >= 3
+    assert len(commits) <= 5 * len(wakes) + 10
 
 
 def test_waits_that_have_ended_leave_nothing_behind() -> None:
-    m, count, still = Module(), Signal(8), Signal(8)
-    m.d.sync += [count.eq(count + 1), still.eq(still)]
+    m, count = counter()
+    m.d.sync += (still := Signal(8)).eq(still)
     left = list[int]()
 
     async def work(ctx: Any) -> None:
         for _ in range(20):
             await ctx.changed(count, still)
-            state = simulator._engine.state
-            left.append(sum(len(slot.wakers) for slot in state.slots))
+            left.append(sum(len(slot.wakers) for slot in simulator._engine.state.slots))
 
-    simulator = on_engine(m)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(work)
+    simulator = Bench(EXECUTORS["engine"]).simulator(m, work)
     simulator.run()
-    assert not simulator._engine.compiled or left == [0] * 20
+    assert left == [0] * 20
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_constant_changes_once_from_its_initial_value(sim: Bench, depth: int) -> None:
-    m, flag, count = Module(), Signal(3, init=5), Signal(8)
-    constant = Const(6, 3)
+    m, count = counter()
+    flag, constant = Signal(3, init=5), Const(6, 3)
     for _ in range(depth - 1):
         m.d.comb += (copy := Signal(3, init=6)).eq(constant)
         constant = copy
     m.d.comb += flag.eq(constant)
-    m.d.sync += count.eq(count + 1)
 
     async def watch(ctx: Any) -> None:
         sim.seen.append((sim.now, await ctx.changed(flag).sample(count)))
         sim.seen.append((sim.now, await ctx.changed(flag).posedge(flag[0]).delay(3e-6)))
 
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(5)
-
-    sim.run(m, work, processes=[watch])
+    sim.run(m, ticks(5), processes=[watch])
     assert sim.seen[0] == (0, (6, 0))
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on("engine", "always")  # check takes a broken trigger for a glitch
 def test_a_second_change_in_a_time_step_breaks_a_wait_for_two(sim: Bench) -> None:
-    m, count, above, third = Module(), Signal(8), Signal(8), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
+    above, third = Signal(8), Signal(8)
     m.d.comb += [above.eq(count + 1), third.eq(above + 1)]
 
     async def watch(ctx: Any) -> None:
@@ -136,20 +124,14 @@ def test_a_second_change_in_a_time_step_breaks_a_wait_for_two(sim: Bench) -> Non
                 except BrokenTrigger:
                     sim.seen.append((sim.now, "broken"))
 
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(20)
-
-    made = sim.simulator(m, work)
-    made.add_testbench(watch, background=True)
-    made.run()
-    close(made)
+    sim.run(m, ticks(20), background=[watch])
     assert any("broken" in entry for entry in sim.seen)
 
 
 # --- processes in place of registers --------------------------------------------------------------
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 @pytest.mark.parametrize("watched", ["clock", "edge", "check", "change"])
 def test_a_process_in_place_of_a_register_makes_no_glitch(sim: Bench, watched: str) -> None:
     m, first, second, odd, edges = Module(), Signal(), Signal(), Signal(), Signal(8)
@@ -164,57 +146,42 @@ def test_a_process_in_place_of_a_register_makes_no_glitch(sim: Bench, watched: s
         async for *_, value in ctx.tick().sample(second):
             ctx.set(second, 1 - value)
 
-    async def watch(ctx: Any) -> None:
-        async for values in ctx.posedge(odd) if watched == "edge" else ctx.changed(odd, second):
-            sim.seen.append(values)
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(6)
-        sim.seen.append((ctx.get(edges), ctx.get(first), ctx.get(second)))
-
-    sim.run(m, work, processes=[register, watch] if watched in ("edge", "change") else [register])
+    watches = {
+        "edge": [sim.follows(lambda ctx: ctx.posedge(odd))],
+        "change": [sim.follows(lambda ctx: ctx.changed(odd, second))],
+    }
+    work = sim.reads(6, edges, first, second)
+    sim.run(m, work, processes=[register, *watches.get(watched, ())])
     assert sim.seen[-1][0] == 0
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_a_sum_of_a_register_and_a_signal_of_a_process_changes_once(sim: Bench) -> None:
-    m, count, given, total = Module(), Signal(8), Signal(8), Signal(8)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter()
+    given, total = Signal(8), Signal(8)
     m.d.comb += total.eq(count + given)
 
     async def register(ctx: Any) -> None:
         async for *_, value in ctx.tick().sample(count):
             ctx.set(given, 3 * value)
 
-    async def watch(ctx: Any) -> None:
-        async for values in ctx.changed(total):
-            sim.seen.append((sim.now, *values))
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(5)
-
-    sim.run(m, work, processes=[register, watch])
-    assert [total for _, total in sim.seen] == [0, 1, 5, 9, 13, 17]
+    watch = sim.follows(lambda ctx: ctx.changed(total))
+    sim.run(m, ticks(5), processes=[register, watch])
+    assert [total for *_, (total,) in sim.seen] == [0, 1, 5, 9, 13, 17]
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_rows_that_a_process_writes_at_an_edge_are_read_with_registers(sim: Bench) -> None:
-    m, address = Module(), Signal(2)
+    m, address = counter(2)
     m.submodules.memory = memory = Memory(shape=8, depth=4, init=[1, 2, 3, 4])
     port = memory.read_port(domain="comb")
-    m.d.sync += address.eq(address + 1)
     m.d.comb += port.addr.eq(address)
 
     async def write(ctx: Any) -> None:
         async for *_, row in ctx.tick().sample(address):
             ctx.set(memory.data[row], 9)
 
-    async def work(ctx: Any) -> None:
-        for _ in range(6):
-            await ctx.tick()
-            sim.seen.append((ctx.get(address), ctx.get(port.data)))
-
-    sim.run(m, work, processes=[write])
+    sim.run(m, sim.reads(6, address, port.data), processes=[write])
 
 
 # --- samples at a change --------------------------------------------------------------------------
@@ -231,6 +198,7 @@ def _shifter() -> tuple[Module, dict[str, Any]]:
     return m, {"clock": clock, "shift": shift, "data": data, "inverted": inverted, "copy": copy}
 
 
+@same_on("engine", "always")
 @pytest.mark.parametrize("kind", ["process", "testbench", "one-shot"])
 @pytest.mark.parametrize(
     "wait",
@@ -243,88 +211,59 @@ def _shifter() -> tuple[Module, dict[str, Any]]:
         lambda ctx, x: ctx.edge(x["shift"][3], 1).edge(x["copy"][3], 0),
     ],
 )
-def test_samples_at_a_change_are_of_the_same_delta_cycle(kind: str, wait: Any) -> None:
-    @same_on(on_engine, fast_forwarding)
-    def compare(sim: Bench) -> None:
-        m, signals = _shifter()
+def test_samples_at_a_change_are_of_the_same_delta_cycle(sim: Bench, kind: str, wait: Any) -> None:
+    m, signals = _shifter()
 
-        async def watch(ctx: Any) -> None:
-            try:
-                if kind == "one-shot":
-                    while True:
-                        sim.seen.append((sim.now, *(await wait(ctx, signals))))
-                async for values in wait(ctx, signals):
-                    sim.seen.append((sim.now, *values))
-            except BrokenTrigger:
-                sim.seen.append((sim.now, "broken"))
+    async def once(ctx: Any) -> None:
+        try:
+            while True:
+                sim.seen.append((sim.now, *(await wait(ctx, signals))))
+        except BrokenTrigger:
+            sim.seen.append((sim.now, "broken"))
 
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(20)
-
-        made = sim.simulator(m, work, processes=[] if kind == "testbench" else [watch])
-        if kind == "testbench":
-            made.add_testbench(watch, background=True)
-        made.run()
-        close(made)
-
-    compare()
+    watch = once if kind == "one-shot" else sim.follows(lambda ctx: wait(ctx, signals))
+    watching: Any = {"background" if kind == "testbench" else "processes": [watch]}
+    sim.run(m, ticks(20), **watching)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_an_alias_of_an_input_changes_after_it(sim: Bench) -> None:
     m, given, alias, above = Module(), Signal(8), Signal(8), Signal(8)
     m.d.comb += [alias.eq(given), above.eq(given + 1)]
-
-    async def watch(ctx: Any) -> None:
-        async for values in ctx.changed(given).sample(alias, above):
-            sim.seen.append(values)
-
-    async def watch_alias(ctx: Any) -> None:
-        async for values in ctx.changed(alias).sample(given, above):
-            sim.seen.append(("alias", *values))
-
-    async def work(ctx: Any) -> None:
-        for value in (4, 9, 9, 2):
-            await ctx.delay(1e-6)
-            ctx.set(given, value)
-            sim.seen.append((ctx.get(alias), ctx.get(above)))
-
-    sim.run(m, work, processes=[watch, watch_alias], clock=None)
+    watches = [
+        sim.follows(lambda ctx: ctx.changed(given).sample(alias, above)),
+        sim.follows(lambda ctx: ctx.changed(alias).sample(given, above), name="alias"),
+    ]
+    work = sim.sets(given, (0, 4, 9, 9, 2), alias, above)
+    sim.run(m, work, processes=watches, clocks=None)
     # The order of processes at power-on is any.
     sim.seen[:] = [*sorted(sim.seen[:3], key=str), *sim.seen[3:]]
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_the_first_pass_of_a_process_sees_logic_before_it_is_evaluated(sim: Bench) -> None:
     m, given, above = Module(), Signal(8), Signal(8)
     m.d.comb += above.eq(given + 100)
-    logs: dict[str, list[Any]] = {"given": [], "above": [], "once": []}
+    waits = {
+        "given": lambda ctx: ctx.changed(given).sample(above),
+        "above": lambda ctx: ctx.changed(above).sample(given),
+    }
 
-    async def watch(ctx: Any) -> None:
-        async for values in ctx.changed(given).sample(above):
-            logs["given"].append(values)
+    async def once(ctx: Any) -> None:
+        sim.seen.append(("once", 0, await ctx.changed(above)))
 
-    async def watch_above(ctx: Any) -> None:
-        async for values in ctx.changed(above).sample(given):
-            logs["above"].append(values)
-
-    async def watch_once(ctx: Any) -> None:
-        logs["once"].append(await ctx.changed(above))
-
-    async def work(ctx: Any) -> None:
-        await ctx.delay(1e-6)
-        ctx.set(given, 3)
-
-    sim.run(m, work, processes=[watch, watch_above, watch_once], clock=None)
-    sim.seen.append(logs)
-    assert logs["given"] == [(0, 0), (3, 100)]
-    assert logs["above"] == [(0, 0), (100, 0), (103, 3)]
+    watches = [sim.follows(wait, name=name) for name, wait in waits.items()]
+    sim.run(m, sim.sets(given, (0, 3)), processes=[*watches, once], clocks=None)
+    sim.seen.sort(key=lambda entry: str(entry[0]))  # processes run in any order
+    shown = [(name, *values) for name, _, values in sim.seen if name != "once"]
+    assert shown[:3] == [("above", 0, 0), ("above", 100, 0), ("above", 103, 3)]
+    assert shown[3:] == [("given", 0, 0), ("given", 3, 100)]
 
 
 # --- clocks and drivers ---------------------------------------------------------------------------
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 @pytest.mark.parametrize("form", ["alias", "logic", "register"])
 @pytest.mark.parametrize("edge", ["pos", "neg"])
 def test_a_clock_starts_at_its_own_initial_level(sim: Bench, form: str, edge: str) -> None:
@@ -337,15 +276,13 @@ def test_a_clock_starts_at_its_own_initial_level(sim: Bench, form: str, edge: st
         m.d.comb += made.clk.eq(half if form == "alias" else half & 1 == 1)
     m.d.half += count.eq(count + 1)
 
-    async def work(ctx: Any) -> None:
-        for _ in range(5):
-            sim.seen.append(ctx.get(count))
-            await ctx.tick()
+    async def first(ctx: Any) -> None:
+        sim.seen.append(ctx.get(count))
 
-    sim.run(m, work)
+    sim.run(m, first, sim.reads(5, count))
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_a_signal_of_logic_is_refused_each_time(sim: Bench) -> None:
     m, given, alias, one, above = Module(), Signal(4), Signal(4), Signal(4), Signal(4)
     m.d.comb += [alias.eq(given), one.eq(1), above.eq(given + 1)]
@@ -357,5 +294,5 @@ def test_a_signal_of_logic_is_refused_each_time(sim: Bench) -> None:
                     ctx.set(signal, value)
         sim.seen.append([ctx.get(x) for x in (given, alias, one, above)])
 
-    sim.run(m, work, clock=None)
+    sim.run(m, work, clocks=None)
     assert sim.seen == [[0, 0, 1, 1]]

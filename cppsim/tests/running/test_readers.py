@@ -3,32 +3,19 @@
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from amaranth.hdl import (
-    Array,
-    Cat,
-    ClockDomain,
-    ClockSignal,
-    Const,
-    Module,
-    Mux,
-    Signal,
-    Value,
-    signed,
-)
+from amaranth.hdl import Array, Cat, ClockDomain, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.data import StructLayout
 
-import cppsim
 from cppsim import probe
-from cppsim.mode import Mode
 from cppsim.netlist.design import NotPlain
 from cppsim.probe import signals_of
 from cppsim.running import readers
-from support.engines import Bench, fast_forwarding, same_on
-from support.random_designs import RandomDesign
-from support.random_values import random_expression, random_number
+from cppsim.testing import EXECUTORS, Bench, random_expression, random_testbench, same_on
+from support.counters import counter
 from support.seeds import seeds
 from support.written_once import machine, write_once
 
@@ -54,49 +41,34 @@ def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
     return values
 
 
-def read_by_all(design: RandomDesign, sim: Bench, seed: int) -> None:
-    """Append the values that testbenches and processes read at edges and in between."""
-    chance = random.Random(seed)
-    leaves = [*design.inputs, *design.outputs]
-    values = [*evaluable(chance, leaves), *design.outputs]
-    at_edges, after_changes, seen = list[Any](), list[Any](), list[Any]()
-
-    async def follow_clock(context: Any) -> None:
-        async for sampled in context.tick("fall").sample(*values):
-            at_edges.append(sampled)
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("seed", seeds(3, 12))
+@same_on()
+def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Testbenches and processes read at edges, after changes and in between."""
+    write_once(monkeypatch.setattr)
+    design, chance, after_changes = machine(seed), random.Random(seed), list[Any]()
+    values = [*evaluable(chance, [*design.inputs, *design.outputs]), *design.outputs]
+    wider = replace(design, outputs=values)
 
     async def answer(context: Any) -> None:
         while True:
             await context.changed(design.outputs[0])
             after_changes.append([context.get(x) for x in values])
 
-    async def work(context: Any) -> None:
+    async def peek(context: Any) -> None:
         for step in range(30):
-            for signal in design.inputs:
-                if chance.random() < 0.4:
-                    context.set(signal, random_number(chance, signal))
-            seen.append([context.get(x) for x in chance.sample(values, step % 3)])
+            sim.seen.append([context.get(x) for x in chance.sample(values, step % 3)])
             await context.delay(0.25e-6)
-            seen.append([context.get(x) for x in values])
 
-    made = sim.simulator(design.module, processes=[follow_clock], clock=None)
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
-    made.add_testbench(answer, background=True)
-    made.add_testbench(work)
-    made.run()
-    sim.seen += [at_edges, after_changes, seen]
+    at_edges = sim.follows(lambda context: context.tick("fall").sample(*values))
+    clocks = {name: (period, 1e-7 * k) for k, (name, period) in enumerate(design.clocks.items(), 1)}
+    work = random_testbench(wider, seed, sim.seen.append)
+    sim.run(design.module, work, peek, processes=[at_edges], background=[answer], clocks=clocks)
+    sim.seen.append(after_changes)
 
 
-@pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("seed", seeds(3, 12))
-@same_on(fast_forwarding)
-def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_once(monkeypatch.setattr)
-    read_by_all(machine(seed), sim, seed)
-
-
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("follows", ["given", "foreign"])
 def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) -> None:
@@ -104,10 +76,6 @@ def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) 
     m.d.comb += above.eq(given + 1)
     followed = given if follows == "given" else foreign
     values = (given, above, given + above)
-
-    async def follow(context: Any) -> None:
-        async for sampled in context.changed(followed).sample(*values):
-            sim.seen.append(sampled)
 
     async def drive(context: Any) -> None:
         number = 0
@@ -123,19 +91,19 @@ def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) 
             if step < 8:
                 sim.seen.append([context.get(x) for x in values])
 
-    sim.run(m, work, processes=[follow, drive], clock=None)
+    follow = sim.follows(lambda context: context.changed(followed).sample(*values))
+    sim.run(m, work, processes=[follow, drive], clocks=None)
     # At power-on pysim has logic and processes in no order.
     del sim.seen[0]
     assert len(sim.seen) > 5
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None:
-    m, count, mixed = Module(), Signal(4), Signal(5)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter(4)
     m.domains.sync = sync = ClockDomain()
-    m.d.comb += mixed.eq(Cat(~sync.clk, count))
+    m.d.comb += (mixed := Signal(5)).eq(Cat(~sync.clk, count))
     values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
 
     async def work(context: Any) -> None:
@@ -146,30 +114,21 @@ def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None
     sim.run(m, work)
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("gated", [False, True])
 def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> None:
-    m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
+    m, count = counter(4)
+    slow, both = Signal(4), Signal(9)
     m.domains.half = half = ClockDomain(reset_less=True)
     m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
     m.d.comb += both.eq(count * 3 + slow)
-    m.d.sync += count.eq(count + 1)
     m.d.half += slow.eq(slow + 5)
-
-    async def follow(context: Any) -> None:
-        async for sampled in context.tick("half").sample(both, both + 1):
-            sim.seen.append(sampled)
-
-    async def work(context: Any) -> None:
-        for _ in range(12):
-            await context.tick()
-            sim.seen.append([context.get(x) for x in (both, both + 1)])
-
-    sim.run(m, work, processes=[follow])
+    follow = sim.follows(lambda context: context.tick("half").sample(both, both + 1))
+    sim.run(m, sim.reads(12, both, both + 1), processes=[follow])
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
     m, given, above = Module(), Signal(8), Signal(9)
@@ -181,7 +140,7 @@ def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
             value = above - number if number % 3 else Cat(given, above)
             sim.seen.append([context.get(value) for _ in range(1 + number % 5)])
 
-    sim.run(m, work, clock=None)
+    sim.run(m, work, clocks=None)
 
 
 FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
@@ -200,7 +159,7 @@ FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
 }
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("made", FRESH.values(), ids=FRESH)
 def test_expressions_that_differ_in_constants(
@@ -216,10 +175,10 @@ def test_expressions_that_differ_in_constants(
             context.set(given, number)
             sim.seen.append(context.get(made(above, given, number)))
 
-    sim.run(m, work, clock=None)
+    sim.run(m, work, clocks=None)
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 def test_one_constant_at_two_places_is_not_two_constants(sim: Bench) -> None:
     m, a, b = Module(), Signal(8), Signal(8)
@@ -232,14 +191,14 @@ def test_one_constant_at_two_places_is_not_two_constants(sim: Bench) -> None:
             for value in ((a == three) | (b == three), (a == 3) | (b == 5), (a == 1) | (b == 3)):
                 sim.seen.append(context.get(value))
 
-    sim.run(m, work, clock=None)
+    sim.run(m, work, clocks=None)
 
 
 def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
     layout = StructLayout({"low": 3, "high": 13})
     m, count, data = Module(), Signal(16, init=1023), Signal(layout)
     m.d.sync += [count.eq(count + 1), data.eq(count)]
-    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    made = EXECUTORS["always"](m)
     probes = made._engine._state.probes
     written = []
 
@@ -259,7 +218,7 @@ def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
     assert written.index(3) < 100
 
 
-@same_on(fast_forwarding)
+@same_on()
 @pytest.mark.usefixtures("eager")
 def test_fields_of_structures(sim: Bench) -> None:
     layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
@@ -276,7 +235,7 @@ def test_fields_of_structures(sim: Bench) -> None:
                 sim.seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
                 sim.seen.append(context.get(view).as_value().value)
 
-    sim.run(m, work, clock=None)
+    sim.run(m, work, clocks=None)
 
 
 def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +245,7 @@ def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> N
     m, given = Module(), Signal(8)
     shown = [Signal(8, name=f"shown{number}") for number in range(60)]
     m.d.comb += [signal.eq(given ^ given >> 3 ^ number) for number, signal in enumerate(shown)]
-    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    made = EXECUTORS["always"](m)
     model = made._engine._state.model
     times, settled = 0, model.settle
 
@@ -313,17 +272,3 @@ def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     made.add_testbench(work)
     made.run()
-
-
-@same_on(fast_forwarding)
-def test_what_amaranth_raises_is_raised(sim: Bench) -> None:
-    m, given = Module(), Signal(8)
-    m.d.comb += Signal(8).eq(given)
-
-    async def work(context: Any) -> None:
-        for wrong in (ClockSignal(), "given", given + ClockSignal()):
-            with pytest.raises((TypeError, ValueError)) as raised:
-                context.get(wrong)
-            sim.seen.append(str(raised.value))
-
-    sim.run(m, work, clock=None)

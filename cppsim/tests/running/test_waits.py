@@ -2,8 +2,6 @@
 
 import signal
 from collections.abc import Callable
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import Any
 
 import pytest
@@ -13,19 +11,16 @@ from amaranth.sim import BrokenTrigger, DomainReset
 
 from cppsim import probe
 from cppsim.running import readers, waits
-from support.amaranth import Simulator
-from support.engines import Bench, fast_forwarding, on_engine, same_on
-from support.random_testbenches import close, follow
+from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
 from support.seeds import seeds
 from support.written_once import machine, write_once
 
 
 @pytest.mark.parametrize("seed", seeds(3, 10))
-def test_random_testbenches(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@same_on("engine", "always")
+def test_random_testbenches(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
-    slow = follow(Simulator, machine(seed), seed=seed)
-    for make in (on_engine, fast_forwarding):
-        assert follow(make, machine(seed), seed=seed) == slow, (seed, make)
+    follow(sim, machine(seed), seed=seed)
 
 
 def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
@@ -37,28 +32,41 @@ def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
     return m, go, count
 
 
-@same_on(on_engine, fast_forwarding)
+def resetting(domain: ClockDomain, *delays: float) -> Any:
+    """Return a testbench that inverts the domain's reset after each delay in microseconds."""
+
+    async def work(ctx: Any) -> None:
+        for delay in delays:
+            await ctx.delay(delay * 1e-6)
+            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
+
+    return work
+
+
+@same_on()
 def test_fast_forwarding_ends_at_the_limit(sim: Bench) -> None:
     m, _, count = counter()
 
     async def work(ctx: Any) -> None:
-        values = await ctx.tick().sample(count, count[2:]).repeat(1000)
-        sim.seen.append((sim.now, values, ctx.get(count)))
-        values = await ctx.tick().sample(count).until(count == 2000)
-        sim.seen.append((sim.now, values, ctx.get(count)))
-        values = await ctx.tick().sample(count).until(count[11])
-        sim.seen.append((sim.now, values, ctx.get(count)))
+        tick = ctx.tick().sample(count)
+        waits = (
+            tick.sample(count[2:]).repeat(1000),
+            tick.until(count == 2000),
+            tick.until(count[11]),
+        )
+        for wait in waits:
+            values = await wait
+            sim.seen.append((sim.now, values, ctx.get(count)))
 
     simulator = sim.simulator(m, work)
     for deadline in (0.1e-6, 0.5e-6, 10.2e-6, 10.5e-6, 1234e-6, 1234e-6):
         simulator.run_until(deadline)
         sim.seen.append(sim.now)
     simulator.run()
-    sim.seen.append(sim.now)
-    assert sim.seen[-2] == (2048_500_000_000, (2048,), 2049)
+    assert sim.seen[-1] == (2048_500_000_000, (2048,), 2049)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_several_clocks_and_delays_fast_forward_to_the_first(sim: Bench) -> None:
     m, counts = Module(), {name: Signal(16, name=name) for name in ("fast", "slow", "fall")}
     for name, count in counts.items():
@@ -69,8 +77,7 @@ def test_several_clocks_and_delays_fast_forward_to_the_first(sim: Bench) -> None
         async def work(ctx: Any) -> None:
             for _ in range(4):
                 await ctx.tick(name).repeat(amount)
-                shown = [ctx.get(count) for count in counts.values()]
-                sim.seen.append((name, sim.now, *shown))
+                sim.seen.append((name, sim.now, *map(ctx.get, counts.values())))
 
         return work
 
@@ -80,14 +87,12 @@ def test_several_clocks_and_delays_fast_forward_to_the_first(sim: Bench) -> None
             sim.seen.append(("delay", sim.now, ctx.get(counts["fast"])))
 
     waiters = (waiter("slow", 7), waiter("fast", 21), waiter("fall", 3))
-    simulator = sim.simulator(m, *waiters, delays, clock=None)
-    for number, name in enumerate(counts):
-        simulator.add_clock((1 + number) * 1e-6, phase=number * 0.5e-6, domain=name)
-    simulator.run()
+    clocks = {name: ((1 + k) * 1e-6, k * 0.5e-6) for k, name in enumerate(counts)}
+    sim.run(m, *waiters, delays, clocks=clocks)
     sim.seen.append(sim.now)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_testbenches_run_in_the_order_in_which_they_were_added(sim: Bench) -> None:
     m, go, count = counter()
 
@@ -107,14 +112,11 @@ def test_testbenches_run_in_the_order_in_which_they_were_added(sim: Bench) -> No
             await ctx.tick().repeat(40)
         sim.seen.append("third")
 
-    simulator = sim.simulator(m, first)
-    simulator.add_testbench(second, background=True)
-    simulator.add_testbench(third, background=True)
-    simulator.run()
+    sim.run(m, first, background=[second, third])
     sim.seen.append(sim.now)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_waits_beside_processes_and_changes(sim: Bench) -> None:
     m, go, count = counter()
     below, double = Signal(17), Signal(17)
@@ -137,7 +139,7 @@ def test_waits_beside_processes_and_changes(sim: Bench) -> None:
     sim.run(m, work, processes=[doubling])
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on("engine", "always")
 def test_clocks_of_domains_that_the_design_does_not_use(sim: Bench) -> None:
     m, _, count = counter()
     m.domains.idle = idle = ClockDomain(clk_edge="neg")
@@ -161,10 +163,8 @@ def test_clocks_of_domains_that_the_design_does_not_use(sim: Bench) -> None:
         sim.seen.append((await ctx.edge(idle.clk, 0), sim.now))
         sim.seen.append((await ctx.changed(same.clk), sim.now))
 
-    made = sim.simulator(m, idles, ticks)
-    made.add_clock(1e-6, domain=same)
-    made.add_clock(1.7e-6, phase=0.4e-6, domain=idle)
-    made.run()
+    clocks = {"sync": 1e-6, same: 1e-6, idle: (1.7e-6, 0.4e-6)}
+    made = sim.run(m, idles, ticks, clocks=clocks)
     sim.seen.append(sim.now)
     assert not sim.compiled or len(made._engine._processes) == 1, "compiled code runs all clocks"
 
@@ -184,16 +184,15 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_condition_of_registers_needs_no_settled_model() -> None:
     m, _, count = counter()
-    (condition,) = fast_forwarding(m)._engine._state.conditions(count == 3)
+    (condition,) = EXECUTORS["always"](m)._engine._state.conditions(count == 3)
     assert not condition.settles
 
 
 @pytest.mark.usefixtures("patience")
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_conditions_of_one_structure_are_waited_for_side_by_side(sim: Bench) -> None:
     m, go, count = counter()
-    above = Signal(40)
-    m.d.comb += above.eq(count + 3)
+    m.d.comb += (above := Signal(40)).eq(count + 3)
 
     def waiting(step: int) -> Any:
         async def work(ctx: Any) -> None:
@@ -214,15 +213,12 @@ def test_conditions_of_one_structure_are_waited_for_side_by_side(sim: Bench) -> 
             await ctx.delay(2.2e-6)
             ctx.set(go, 1)
 
-    simulator = sim.simulator(m, waiting(1), waiting(4), drive)
-    simulator.add_process(waiting(2))
-    simulator.run()
-    close(simulator)
+    sim.run(m, waiting(1), waiting(4), drive, processes=[waiting(2)])
     assert len(sim.seen) > 40
 
 
 @pytest.mark.usefixtures("patience")
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_waits_of_one_structure_are_made_before_they_begin(sim: Bench) -> None:
     m, _, count = counter()
 
@@ -240,11 +236,10 @@ def test_waits_of_one_structure_are_made_before_they_begin(sim: Bench) -> None:
 
 
 @pytest.mark.usefixtures("patience")
-@same_on(on_engine, fast_forwarding)
+@same_on()
 @pytest.mark.parametrize("late", [False, True])
 def test_a_condition_that_held_before_is_waited_for_again(sim: Bench, late: bool) -> None:
-    domain = ClockDomain("sync", async_reset=late)
-    m, go, count = counter(domain)
+    m, go, count = counter(domain := ClockDomain("sync", async_reset=late))
 
     async def work(ctx: Any) -> None:
         for number in range(30):
@@ -256,20 +251,14 @@ def test_a_condition_that_held_before_is_waited_for_again(sim: Bench, late: bool
                 sim.seen.append("reset")
             sim.seen.append((sim.now, ctx.get(count)))
 
-    async def resetting(ctx: Any) -> None:
-        for delay in (3.1e-6, 1e-6, 7.4e-6, 0.1e-6):
-            await ctx.delay(delay)
-            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
-
-    close(sim.run(m, work, resetting))
+    sim.run(m, work, resetting(domain, 3.1, 1, 7.4, 0.1))
     assert "reset" in sim.seen
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 @pytest.mark.parametrize("late", [False, True])
 def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
-    domain = ClockDomain("sync", async_reset=late)
-    m, _, count = counter(domain)
+    m, _, count = counter(domain := ClockDomain("sync", async_reset=late))
 
     def waiting(wait: Callable[[Any], Any]) -> Any:
         async def work(ctx: Any) -> None:
@@ -282,56 +271,42 @@ def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
 
         return work
 
-    async def resetting(ctx: Any) -> None:
-        for delay in (3.1e-6, 1e-6, 4.4e-6, 0.1e-6):
-            await ctx.delay(delay)
-            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
-
     six, until_5 = (lambda tick: tick.repeat(6)), (lambda tick: tick.until(count[:3] == 5))
-    close(sim.run(m, waiting(six), waiting(until_5), resetting))
+    sim.run(m, waiting(six), waiting(until_5), resetting(domain, 3.1, 1, 4.4, 0.1))
     assert "reset" in sim.seen
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_a_reset_ends_a_wait_that_compiled_code_takes_over(sim: Bench) -> None:
-    domain = ClockDomain("sync")
-    m, _, count = counter(domain)
+    m, _, count = counter(domain := ClockDomain("sync"))
 
     async def work(ctx: Any) -> None:
-        try:
+        with pytest.raises(DomainReset):
             await ctx.tick().repeat(20)
-        except DomainReset:
-            sim.seen.append((sim.now, ctx.get(count)))
+        sim.seen.append((sim.now, ctx.get(count)))
 
-    async def resetting(ctx: Any) -> None:
-        for delay in (7.2e-6, 1e-6):
-            await ctx.delay(delay)
-            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
-
-    sim.run(m, work, resetting)
+    sim.run(m, work, resetting(domain, 7.2, 1))
     assert sim.seen == [(7_500_000_000, 0)]
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on("engine", "always")  # check takes a broken trigger for a glitch
 def test_a_late_reset_right_after_a_tick_breaks_repeated_waits(sim: Bench) -> None:
-    domain = ClockDomain("sync", async_reset=True)
-    m, _, count = counter(domain)
+    m, _, count = counter(domain := ClockDomain("sync", async_reset=True))
 
-    async def resetting(ctx: Any) -> None:
+    async def reset(ctx: Any) -> None:
         await ctx.tick().repeat(3)
         ctx.set(domain.rst, 1)
 
     async def waiting(ctx: Any) -> None:
-        try:
+        with pytest.raises(BrokenTrigger):
             await ctx.tick().sample(count).repeat(6)
-        except BrokenTrigger:
-            sim.seen.append((sim.now, ctx.get(count)))
+        sim.seen.append((sim.now, ctx.get(count)))
 
-    close(sim.run(m, resetting, waiting))
+    sim.run(m, reset, waiting)
     assert sim.seen == [(2_500_000_000, 0)]
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_prints_and_checks_are_reported_while_fast_forwarding(sim: Bench) -> None:
     m, _, count = counter()
     with m.If(count[:6] == 60):
@@ -343,15 +318,13 @@ def test_prints_and_checks_are_reported_while_fast_forwarding(sim: Bench) -> Non
         print(sim.now)
         await ctx.tick().repeat(300)
 
-    simulator, output = sim.simulator(m, work), StringIO()
-    with redirect_stdout(output), pytest.raises(AssertionError, match="500 is too much"):
-        simulator.run()
-    close(simulator)
-    sim.seen += [output.getvalue(), sim.now]
+    with pytest.raises(AssertionError, match="500 is too much"):
+        sim.run(m, work)
+    sim.seen.append(sim.now)
     assert "count 60\ncount 124\n" in sim.seen[0]
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_a_message_beside_the_edge_of_a_derived_clock_does_not_delay_it(sim: Bench) -> None:
     m, _, count = counter()
     made, sampled = Signal(16), Signal(16)
@@ -367,14 +340,10 @@ def test_a_message_beside_the_edge_of_a_derived_clock_does_not_delay_it(sim: Ben
         await ctx.tick().repeat(20)
         sim.seen.append(tuple(map(ctx.get, (count, made, sampled))))
 
-    simulator, output = sim.simulator(m, work), StringIO()
-    simulator.add_clock(1e-6, domain="fall")
-    with redirect_stdout(output):
-        simulator.run()
-    sim.seen.append(output.getvalue())
+    sim.run(m, work, clocks={"sync": 1e-6, "fall": 1e-6})
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_events_between_two_rounds_of_async_for_are_missed_aloud(sim: Bench) -> None:
     m, _, count = counter()
 
@@ -391,10 +360,9 @@ def test_events_between_two_rounds_of_async_for_are_missed_aloud(sim: Bench) -> 
     assert sim.seen[-1] == 4_500_000_000
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_what_amaranth_refuses_is_refused_with_its_words(sim: Bench) -> None:
-    domain = ClockDomain("sync")
-    m, _, count = counter(domain)
+    m, _, count = counter(domain := ClockDomain("sync"))
     view = Signal(data.StructLayout({"low": 1}))
 
     async def work(ctx: Any) -> None:
@@ -409,15 +377,16 @@ def test_what_amaranth_refuses_is_refused_with_its_words(sim: Bench) -> None:
             lambda: ctx.tick(domain, context=m),
             lambda: ctx.set(count, "a word"),
             lambda: ctx.get("a word"),
+            lambda: ctx.get(ClockSignal()),
+            lambda: ctx.get(count + ClockSignal()),
             lambda: ctx.delay(-1),
         ):
-            try:
+            with pytest.raises((NameError, TypeError, ValueError)) as raised:
                 await ask()
-            except (NameError, TypeError, ValueError) as error:
-                sim.seen.append((type(error).__name__, str(error)))
+            sim.seen.append((raised.typename, str(raised.value)))
 
     sim.run(m, work)
-    assert len(sim.seen) == 11
+    assert len(sim.seen) == 13
 
 
 class Kind(enum.Enum, shape=2):
@@ -425,7 +394,7 @@ class Kind(enum.Enum, shape=2):
     HIGH = 2
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
     layout = data.StructLayout({"kind": Kind, "number": signed(70)})
     m, record = Module(), Signal(layout)
@@ -435,8 +404,7 @@ def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
         for _ in range(3):
             _, _, whole, kind = await ctx.tick().sample(record, record.kind)
             sim.seen.append((whole.kind, whole.number, kind, ctx.get(record.number)))
-        values = await ctx.tick().sample(record.number).repeat(4)
-        sim.seen.append(values)
+        sim.seen.append(await ctx.tick().sample(record.number).repeat(4))
         ctx.set(record, {"kind": Kind.LOW, "number": -5})
         sim.seen.append(ctx.get(record).number)
 
@@ -444,7 +412,7 @@ def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
     assert sim.seen[2] == (Kind.HIGH, -2, Kind.HIGH, -3)
 
 
-@same_on(on_engine, fast_forwarding)
+@same_on()
 def test_times_beyond_what_fits_a_word(sim: Bench) -> None:
     m, _, count = counter()
 
@@ -455,7 +423,7 @@ def test_times_beyond_what_fits_a_word(sim: Bench) -> None:
         await ctx.tick().repeat(3)
         sim.seen.append((sim.now, ctx.get(count)))
 
-    sim.simulator(m, work, clock=200).run_until(100_000)
+    sim.simulator(m, work, clocks=200).run_until(100_000)
     sim.seen.append(sim.now)
     assert sim.seen[-1] > 1 << 64
 
@@ -469,7 +437,7 @@ def test_an_interrupted_fast_forward_goes_on_where_it_was() -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    simulator, seen = Bench(fast_forwarding).simulator(m, work, clock=2e-9), []
+    simulator, seen = Bench(EXECUTORS["always"]).simulator(m, work, clocks=2e-9), []
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):

@@ -20,16 +20,16 @@ from amaranth.hdl import Fragment, Signal
 import cppsim
 from cppsim.batch.runner import Runner
 from cppsim.model.circuit import named_signals
-
-from .packs import compare_designs, merged
-from .random_designs import (
+from cppsim.testing import (
     RandomDesign,
     random_circuit,
     random_expressions,
     random_machine,
+    random_number,
     random_system,
 )
-from .random_values import random_number
+
+from .packs import compare_designs, merged
 
 _PERIOD = 1e-6
 

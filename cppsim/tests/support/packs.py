@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from amaranth.hdl import DomainRenamer, Module
 
+from cppsim.testing import RandomDesign
 from support.seeds import SINGLE
-
-from .random_designs import RandomDesign
 
 MOST = 15
 """Designs of a pack at most."""
+
+Make = Callable[[int], RandomDesign]
+"""A function that makes the random design of a seed."""
 
 Compare = Callable[[Sequence[int]], int]
 """Compares the designs of some seeds side by side, and returns how many values.
@@ -56,7 +58,7 @@ def merged(designs: Collection[RandomDesign]) -> RandomDesign:
 
 
 def compare_designs(
-    make: Callable[[int], RandomDesign],
+    make: Make,
     seeds: Sequence[int],
     compare: Callable[[dict[int, RandomDesign]], int],
 ) -> int:

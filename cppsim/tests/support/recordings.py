@@ -10,10 +10,9 @@ from amaranth.hdl import Cat
 from amaranth.sim import DomainReset
 
 import cppsim
+from cppsim.testing import RandomDesign, random_number
 
 from .batches import names_of, on_backend
-from .random_designs import RandomDesign
-from .random_values import random_number
 
 _ROUNDS = 16
 

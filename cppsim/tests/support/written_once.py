@@ -10,8 +10,7 @@ from cppsim import engine
 from cppsim.designs import Compiled, built
 from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
-
-from .random_designs import RandomDesign, random_machine
+from cppsim.testing import RandomDesign, random_machine
 
 _Key = tuple[Measured, tuple[int, ...]]
 

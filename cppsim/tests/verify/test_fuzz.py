@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from cppsim.testing import RandomDesign, random_circuit, random_machine, random_system
 from support.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz, many_expressions
-from support.random_designs import RandomDesign, random_circuit, random_machine, random_system
 from support.recordings import compare_recording
 from support.seeds import seeds
 

@@ -24,71 +24,51 @@ from amaranth.lib.memory import Memory
 
 from cppsim.cpp.words import BitField
 from cppsim.native import InstanceHandle
+from cppsim.testing import Bench, random_testbench, same_on, ticks, waveforms
 from cppsim.waveforms import Areas, Variable, Waves
+from support.counters import counter
 from support.seeds import seeds, slow
-from support.waveforms import (
-    Traced,
-    body,
-    compiled_text,
-    expect_same,
-    many_registers,
-    same_waveforms,
-    seen,
-)
+from support.waveforms import body, many_registers, text_of
 from support.written_once import machine, write_once
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
-@same_waveforms
-def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> Traced:
+@same_on()
+def test_machines_of_several_clocks(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
-    shared, chance = machine(seed), random.Random(seed)
+    shared = machine(seed)
+    work = random_testbench(shared, seed, sim.seen.append, steps=60)
+    clocks = {x: (y, y * k / 8) for k, (x, y) in enumerate(shared.clocks.items(), 1)}
+    sim.run(shared.module, work, clocks=clocks, traces=())
+
+
+@same_on("always")
+def test_the_header_has_the_values_at_the_end_of_time_0(sim: Bench) -> None:
+    m, count = counter(init=5)
+    above, part, outside = Signal(8), Signal(State), Signal(4)
+    layout = Signal(data.StructLayout({"low": 3, "high": State}))
+    m.submodules.memory = memory = Memory(shape=70, depth=2, init=[1 << 69, 3])
+    port = memory.write_port()
+    m.d.comb += [above.eq(count + 100), layout.high.eq(part), layout.low.eq(count)]
 
     async def work(ctx: Any) -> None:
-        for _ in range(60):
-            for signal in shared.inputs:
-                if chance.random() < 0.6:
-                    ctx.set(signal, chance.getrandbits(140) & (1 << len(signal)) - 1)
-            await ctx.delay(0.25e-6)
+        ctx.set(part, State.BUSY)
+        ctx.set(outside, 9)
+        ctx.set(port.data, 77)
+        ctx.set(memory.data[1], 1 << 68)
+        await ctx.tick().repeat(3)
 
-    return Traced(shared.module, work, clocks=shared.clocks)
-
-
-def test_the_header_has_the_values_at_the_end_of_time_0() -> None:
-    def text(kind: str) -> str:
-        m, count, above, part = Module(), Signal(8, init=5), Signal(8), Signal(State)
-        outside, layout = Signal(4), Signal(data.StructLayout({"low": 3, "high": State}))
-        m.submodules.memory = memory = Memory(shape=70, depth=2, init=[1 << 69, 3])
-        port = memory.write_port()
-        m.d.sync += count.eq(count + 1)
-        m.d.comb += [above.eq(count + 100), layout.high.eq(part), layout.low.eq(count)]
-
-        async def work(ctx: Any) -> None:
-            ctx.set(part, State.BUSY)
-            ctx.set(outside, 9)
-            ctx.set(port.data, 77)
-            ctx.set(memory.data[1], 1 << 68)
-            await ctx.tick().repeat(3)
-
-        design = Traced(m, work, clocks={"sync": 8e-6}, traces=[outside])
-        file, made = StringIO(), design.simulator(kind)
-        with made.write_vcd(file, traces=design.traces):
-            made.run()
-        return body(file.getvalue())
-
-    expected, found = text("pysim"), text("simulator")
-    assert found.count("$dumpvars") == found.count("#0\n") == 1
-    end = "$end\n"
-    assert sorted(found.split(end)[0].split()) == sorted(expected.split(end)[0].split())
+    text = body(text_of(sim.simulator(m, work), traces=[outside]))
+    assert text.count("$dumpvars") == text.count("#0\n") == 1
+    sim.seen.append(sorted(text.split("$end\n")[0].split()))
 
 
-@same_waveforms
-def test_fast_forwarding_over_many_cycles() -> Traced:
-    m = Module()
+@same_on()
+def test_fast_forwarding_over_many_cycles(sim: Bench) -> None:
+    m, count = counter(12)
     m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
-    count, state, sum_of_all = Signal(12), Signal(State), Signal(70)
-    late = Signal()
-    m.d.sync += [count.eq(count + 1), state.as_value().eq(count)]
+    state, sum_of_all, late = Signal(State), Signal(70), Signal()
+    m.d.sync += state.as_value().eq(count)
     m.d.other += sum_of_all.eq((sum_of_all << 1) ^ count)
     m.d.comb += late.eq(count > 700)
 
@@ -97,19 +77,17 @@ def test_fast_forwarding_over_many_cycles() -> Traced:
         await ctx.tick().until(late)
         await ctx.tick("other").repeat(200)
 
-    return Traced(m, work, clocks={"sync": 1e-6, "other": 0.7e-6})
+    sim.run(m, work, clocks={"sync": 1e-6, "other": 0.7e-6}, traces=())
 
 
 @pytest.mark.parametrize(
     "width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129]
 )
 @pytest.mark.parametrize("depth", [slow(1), 7])
-@same_waveforms
-def test_rows_of_memories(width: int, depth: int) -> Traced:
-    m = Module()
-    m.submodules.memory = memory = Memory(
-        shape=signed(width), depth=depth, init=[-(k % 2) for k in range(depth)]
-    )
+@same_on()
+def test_rows_of_memories(sim: Bench, width: int, depth: int) -> None:
+    m, init = Module(), [-(k % 2) for k in range(depth)]
+    m.submodules.memory = memory = Memory(shape=signed(width), depth=depth, init=init)
     port, chance = memory.write_port(), random.Random(width)
 
     async def work(ctx: Any) -> None:
@@ -121,7 +99,7 @@ def test_rows_of_memories(width: int, depth: int) -> Traced:
                 ctx.set(memory.data[step % depth], chance.getrandbits(width))
             await ctx.tick()
 
-    return Traced(m, work)
+    sim.run(m, work, traces=())
 
 
 class State(enum.Enum, shape=3):
@@ -165,74 +143,55 @@ class Halves(ShapeCastable):  # type: ignore[type-arg]
         return text if self.other is None else text + Format(" of {}", self.other)
 
 
-def test_values_that_show_as_words() -> None:
-    def design() -> Traced:
-        m, count = Module(), Signal(8)
-        state = Signal(State)
-        change, pair = Signal(Change), Signal(Pair)
-        decoded = Signal(4, decoder=lambda value: f"step\t{value} of \\ 15")
-        halves, wide = Signal(Halves(9)), Signal(Halves(100))
-        mixed = Signal(Halves(6, count))
-        m.d.sync += count.eq(count + 1)
-        m.d.comb += [
-            state.as_value().eq(count),
-            change.as_value().eq(count >> 2),
-            pair.as_value().eq(count * 0x155),
-            decoded.eq(count[1:]),
-        ]
-        m.d.sync += [halves.eq(count * 5), wide.eq(count << (count & 0x3F)), mixed.eq(count[2])]
-
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(70)
-
-        return Traced(m, work)
-
-    shown = expect_same(design)
-    assert {value for _, value in shown["bench.top.state: string 1"]} == {
-        "IDLE",
-        "BUSY",
-        "READY",
-        "[unknown]",
-    }
-    assert (1_125_000_000, "step\\t1\\x20of\\x20\\\\\\x2015") in shown[
-        "bench.top.decoded: string 1"
+@same_on()
+def test_values_that_show_as_words(sim: Bench) -> None:
+    m, count = counter()
+    state = Signal(State)
+    change, pair = Signal(Change), Signal(Pair)
+    decoded = Signal(4, decoder=lambda value: f"step\t{value} of \\ 15")
+    halves, wide, mixed = Signal(Halves(9)), Signal(Halves(100)), Signal(Halves(6, count))
+    m.d.comb += [
+        state.as_value().eq(count),
+        change.as_value().eq(count >> 2),
+        pair.as_value().eq(count * 0x155),
+        decoded.eq(count[1:]),
     ]
+    m.d.sync += [halves.eq(count * 5), wide.eq(count << (count & 0x3F)), mixed.eq(count[2])]
+    sim.run(m, ticks(70), traces=())
+    words = {value for _, value in sim.seen[-1]["bench.top.state: string 1"]}
+    assert words == {"IDLE", "BUSY", "READY", "[unknown]"}
+    change_of_decoded = (1_500_000_000, "step\\t1\\x20of\\x20\\\\\\x2015")
+    assert change_of_decoded in sim.seen[-1]["bench.top.decoded: string 1"]
 
 
-@same_waveforms
-def test_more_words_than_are_kept_in_any_order() -> Traced:
-    m, count = Module(), Signal(16)
+@same_on("engine", "always")
+def test_more_words_than_are_kept_in_any_order(sim: Bench) -> None:
+    m, count = counter(16)
     shown = Signal(13, decoder=lambda value: f"step {value}")
-    m.d.sync += [count.eq(count + 1), shown.eq((count * 40503 >> 3) ^ count)]
+    m.d.sync += shown.eq((count * 40503 >> 3) ^ count)
+    sim.run(m, ticks(9000), traces=())
+
+
+@same_on()
+def test_rows_that_show_as_words(sim: Bench) -> None:
+    m = Module()
+    m.submodules.memory = memory = Memory(shape=Pair, depth=3, init=[])
+    port = memory.write_port()
 
     async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(9000)
+        ctx.set(port.en, 1)
+        for step in range(20):
+            ctx.set(port.addr, step % 4)
+            ctx.set(port.data.as_value(), step * 0x3A5)
+            await ctx.tick()
 
-    return Traced(m, work)
-
-
-def test_rows_that_show_as_words() -> None:
-    def design() -> Traced:
-        m = Module()
-        m.submodules.memory = memory = Memory(shape=Pair, depth=3, init=[])
-        port = memory.write_port()
-
-        async def work(ctx: Any) -> None:
-            ctx.set(port.en, 1)
-            for step in range(20):
-                ctx.set(port.addr, step % 4)
-                ctx.set(port.data.as_value(), step * 0x3A5)
-                await ctx.tick()
-
-        return Traced(m, work)
-
-    assert r"bench.top.\memory[2].state: string 1" in expect_same(design)
+    sim.run(m, work, traces=())
+    assert r"bench.top.\memory[2].state: string 1" in sim.seen[-1]
 
 
-@same_waveforms
-def test_signals_that_are_no_part_of_the_design() -> Traced:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
+@same_on()
+def test_signals_that_are_no_part_of_the_design(sim: Bench) -> None:
+    m, _ = counter()
     number, change = Signal(signed(70)), Signal(Change)
     rows = MemoryData(shape=Pair, depth=4, init=[])
     single = MemoryData(shape=5, depth=2, init=[])
@@ -245,67 +204,52 @@ def test_signals_that_are_no_part_of_the_design() -> Traced:
             await ctx.tick().repeat(1 + step % 3)
             ctx.set(single[1], step)
 
-    return Traced(m, work, traces=[number, {"change": change}, rows, single[1]])
+    sim.run(m, work, traces=[number, {"change": change}, rows, single[1]])
 
 
-@same_waveforms
-def test_constants_and_names_of_the_same() -> Traced:
-    m, count = Module(), Signal(6)
+@same_on()
+def test_constants_and_names_of_the_same(sim: Bench) -> None:
+    m, count = counter(6)
     fixed, none, part = Signal(7), Signal(0), Signal(9, init=3)
     m.submodules.inner = inner = Module()
-    same = Signal(6)
-    inner.d.comb += same.eq(count)
-    m.d.sync += count.eq(count + 1)
+    inner.d.comb += (same := Signal(6)).eq(count)
     m.d.comb += [fixed.eq(0x55), part.eq(Cat(1, count[2:4], 1, count)), none.eq(same)]
+    sim.run(m, ticks(70), traces=())
+
+
+@same_on()
+def test_times_longer_than_a_word(sim: Bench) -> None:
+    m, given = Module(), Signal(8)
+    late = Signal(8)
+    m.d.comb += late.eq(given + 1)
 
     async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(70)
+        for step in range(1, 6):
+            await ctx.delay(9_000)
+            ctx.set(given, step)
 
-    return Traced(m, work)
-
-
-def test_times_longer_than_a_word() -> None:
-    def design() -> Traced:
-        m, given = Module(), Signal(8)
-        late = Signal(8)
-        m.d.comb += late.eq(given + 1)
-
-        async def work(ctx: Any) -> None:
-            for step in range(1, 6):
-                await ctx.delay(9_000)
-                ctx.set(given, step)
-
-        return Traced(m, work, clocks={})
-
-    (*_, (time, _)) = expect_same(design)["bench.top.late: wire 8"]
+    sim.run(m, work, clocks=None, traces=())
+    (*_, (time, _)) = sim.seen[-1]["bench.top.late: wire 8"]
     assert time == 45 * 10**18 > 1 << 64
 
 
-def test_clocks_that_tick_for_longer_than_a_word() -> None:
-    def design() -> Traced:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
-
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(30)
-
-        return Traced(m, work, clocks={"sync": 1000})
-
-    assert expect_same(design)["bench.top.count: wire 8"][-1][0] > 1 << 64
+@same_on()
+def test_clocks_that_tick_for_longer_than_a_word(sim: Bench) -> None:
+    m, _ = counter()
+    sim.run(m, ticks(30), clocks=1000, traces=())
+    assert sim.seen[-1]["bench.top.count: wire 8"][-1][0] > 1 << 64
 
 
 @pytest.mark.slow
 def test_long_files() -> None:
-    expect_same(lambda: many_registers(400))
-    assert len(compiled_text(many_registers(400))) > 3 << 19
+    texts = [text_of(many_registers(400, executor)) for executor in ("pysim", "engine", "always")]
+    assert len(texts[-1]) > 3 << 19
+    assert waveforms(texts[0]) == waveforms(texts[1]) == waveforms(texts[2])
 
 
 def test_cycles_within_a_time_step_are_amaranths_to_write() -> None:
-    made, file = many_registers(3).simulator(), StringIO()
-    with made.write_vcd(file, fs_per_delta=1):
-        made.run()
-    times = {time for waveform in seen(file.getvalue()).values() for time, _ in waveform}
-    assert any(time % 1000 for time in times)
+    shown = waveforms(text_of(many_registers(3), fs_per_delta=1)).values()
+    assert any(time % 1000 for waveform in shown for time, _ in waveform)
 
 
 # --- without a simulator ------------------------------------------------------------------------

@@ -18,7 +18,9 @@ from amaranth.hdl import Assert, Module, Signal
 from vcd.writer import VCDPhaseError
 
 from cppsim.errors import SimulationError
-from support.waveforms import KINDS, Traced, Waveform, body, compiled_text, many_registers, seen
+from cppsim.testing import EXECUTORS, Bench, same_on, ticks, waveforms
+from support.counters import counter
+from support.waveforms import body, many_registers, text_of
 from support.written_once import write_once
 
 
@@ -29,7 +31,7 @@ def _written_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def expected_text(cycles: int) -> str:
-    return compiled_text(many_registers(cycles))
+    return text_of(many_registers(cycles))
 
 
 FILES: dict[str, Callable[[Path], Any]] = {
@@ -43,7 +45,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("kind", FILES)
 def test_files_of_all_kinds(kind: str, tmp_path: Path) -> None:
-    path, made = tmp_path / "wave.vcd", many_registers(300).simulator()
+    path, made = tmp_path / "wave.vcd", many_registers(300)
     file = FILES[kind](path)
     with made.write_vcd(file):
         made.run()
@@ -56,23 +58,17 @@ def test_files_of_all_kinds(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_words_in_the_encoding_of_the_file(encoding: str, tmp_path: Path) -> None:
-    m, count = Module(), Signal(2, decoder="aäÄß".__getitem__)
-    m.d.sync += count.eq(count + 1)
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(3)
-
-    made, path = Traced(m, work).simulator(), tmp_path / "wave.vcd"
+    m, _ = counter(2, decoder="aäÄß".__getitem__)
+    made, path = Bench(EXECUTORS["always"]).simulator(m, ticks(3)), tmp_path / "wave.vcd"
     with path.open("w", encoding=encoding) as file, made.write_vcd(file):
         made.run()
-    waveform = seen(path.read_text(encoding=encoding))["bench.top.count: string 1"]
+    waveform = waveforms(path.read_text(encoding=encoding))["bench.top.count: string 1"]
     assert [value for _, value in waveform] == ["a", "ä", "Ä", "ß"]
 
 
 def test_the_file_of_a_viewer_knows_how_long_the_waveforms_are(tmp_path: Path) -> None:
     wave, save = tmp_path / "wave.vcd", tmp_path / "wave.gtkw"
-    design = many_registers(20)
-    made = design.simulator()
+    made = many_registers(20)
     with made.write_vcd(str(wave), str(save), traces=[Signal(3, name="traced")]):
         made.run()
     assert f"[dumpfile_size] {wave.stat().st_size}\n" in save.read_text()
@@ -80,8 +76,7 @@ def test_the_file_of_a_viewer_knows_how_long_the_waveforms_are(tmp_path: Path) -
 
 
 def test_several_files_at_once() -> None:
-    design, files = many_registers(10), (StringIO(), StringIO())
-    made = design.simulator()
+    made, files = many_registers(10), (StringIO(), StringIO())
     with made.write_vcd(files[0]), made.write_vcd(files[1]):
         made.run()
     assert body(files[0].getvalue()) == body(files[1].getvalue()) != ""
@@ -100,7 +95,7 @@ def whole_steps(text: str, complete: str) -> int:
 @pytest.mark.parametrize("fast_forwarding", [False, True])
 def test_a_full_disk(fast_forwarding: bool, tmp_path: Path) -> None:
     path, complete = tmp_path / "wave.vcd", expected_text(700)
-    made = many_registers(700).simulator()
+    made = many_registers(700)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
     try:
@@ -114,7 +109,7 @@ def test_a_full_disk(fast_forwarding: bool, tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_from_the_beginning() -> None:
-    made = many_registers(10).simulator()
+    made = many_registers(10)
     with pytest.raises(OSError, match="No space left on device") as failure:
         with made.write_vcd("/dev/full"):
             made.run()
@@ -123,7 +118,7 @@ def test_a_disk_that_is_full_from_the_beginning() -> None:
 
 def test_a_pipe_that_nobody_reads() -> None:
     reader, writer = os.pipe()
-    made = many_registers(400).simulator()
+    made = many_registers(400)
     os.close(reader)
     file = os.fdopen(writer, "w")
     with pytest.raises(BrokenPipeError) as failure, made.write_vcd(file):
@@ -134,8 +129,7 @@ def test_a_pipe_that_nobody_reads() -> None:
 
 
 def test_a_file_that_is_closed_meanwhile() -> None:
-    design, file = many_registers(400), StringIO()
-    made = design.simulator()
+    made, file = many_registers(400), StringIO()
 
     def run() -> None:
         with made.write_vcd(file):
@@ -148,72 +142,51 @@ def test_a_file_that_is_closed_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_a_testbench_that_ends_early(error: type[BaseException]) -> None:
-    def run(kind: str) -> dict[str, Waveform]:
-        m, count = Module(), Signal(8)
-        given = Signal(8)
-        m.d.sync += count.eq(count + given)
+@same_on()
+def test_a_testbench_that_ends_early(sim: Bench, error: type[BaseException]) -> None:
+    m, given = Module(), Signal(8, name="given")
+    m.d.sync += (count := Signal(8)).eq(count + given)
 
-        async def work(ctx: Any) -> None:
-            for step in range(9):
-                ctx.set(given, step)
-                await ctx.tick()
-            ctx.set(given, 99)
-            raise error
+    async def work(ctx: Any) -> None:
+        for step in range(9):
+            ctx.set(given, step)
+            await ctx.tick()
+        ctx.set(given, 99)
+        raise error
 
-        made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(error), made.write_vcd(file):
-            made.run()
-        return seen(file.getvalue())
-
-    slow, *others = map(run, KINDS)
-    assert others == [slow, slow]
-    assert slow["bench.top.given: wire 8"][-1][1] == f"{99:b}"
+    with pytest.raises(error):
+        sim.run(m, work, traces=())
+    assert sim.seen[-1]["bench.top.given: wire 8"][-1][1] == f"{99:b}"
 
 
-def test_what_leads_to_a_failed_check_shows() -> None:
-    def run(kind: str) -> dict[str, Waveform]:
-        m, count = Module(), Signal(8)
-        m.d.sync += [count.eq(count + 1), Assert(count < 20)]
-
-        async def work(ctx: Any) -> None:
-            while True:
-                await ctx.tick()
-
-        made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(AssertionError), made.write_vcd(file):
-            made.run()
-        return seen(file.getvalue())
-
-    slow, *others = (run(kind)["bench.top.count: wire 8"] for kind in KINDS)
-    assert len(slow) >= 20
-    for fast in others:
-        assert fast[:20] == slow[:20]
+@same_on()
+def test_what_leads_to_a_failed_check_shows(sim: Bench) -> None:
+    m, count = counter()
+    m.d.sync += Assert(count < 20)
+    with pytest.raises(AssertionError):
+        sim.run(m, sim.reads(99, count), traces=())
+    shown = sim.seen.pop()["bench.top.count: wire 8"]
+    assert len(shown) >= 20
+    sim.seen.append(shown[:20])
 
 
 def test_a_decoder_that_raises() -> None:
     def decode(value: int) -> str:
         return "x" * (100 // (5 - value))
 
-    m, count = Module(), Signal(8, decoder=decode)
-    m.d.sync += count.eq(count + 1)
-
-    async def work(ctx: Any) -> None:
-        while True:
-            await ctx.tick()
-
-    made, file = Traced(m, work).simulator(), StringIO()
-    with pytest.raises(ZeroDivisionError) as failure, made.write_vcd(file):
-        made.run()
+    m, count = counter(decoder=decode)
+    sim = Bench(EXECUTORS["always"])
+    with pytest.raises(ZeroDivisionError) as failure:
+        sim.run(m, sim.reads(99, count), traces=())
     assert failure.value.__context__ is None
-    shown = seen(file.getvalue())
+    shown = sim.seen[-1]
     assert [len(x) for _, x in shown["bench.top.count: string 1"]] == [20, 25, 33, 50, 100]
-    assert shown["bench.top.clk: wire 1"][-1] == (3_625_000_000, "0")
+    assert shown["bench.top.clk: wire 1"][-1] == (4_000_000_000, "0")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_reset_while_waveforms_are_written(kind: str) -> None:
-    made = many_registers(5).simulator(kind)
+@pytest.mark.parametrize("executor", ["pysim", "engine", "always"])
+def test_a_reset_while_waveforms_are_written(executor: str) -> None:
+    made = many_registers(5, executor)
 
     def run() -> None:
         with made.write_vcd(StringIO()):
@@ -221,7 +194,7 @@ def test_a_reset_while_waveforms_are_written(kind: str) -> None:
             made.reset()
             made.run()
 
-    if kind == "pysim":
+    if executor == "pysim":
         refusal = pytest.raises(VCDPhaseError, match="Out of order timestamp")
     else:
         refusal = pytest.raises(SimulationError, match="its time cannot go back; close it first")
@@ -241,7 +214,7 @@ def test_an_interrupt_that_python_drops_is_raised_and_loses_nothing(tmp_path: Pa
             raise KeyboardInterrupt
 
     def written(path: Path, interrupted: bool) -> str:
-        made = many_registers(20_000).simulator()
+        made = many_registers(20_000)
         with made.write_vcd(str(path)):
             if interrupted:
                 sys.setprofile(interrupt)
@@ -259,13 +232,12 @@ def test_an_interrupt_is_raised_while_waveforms_are_written(tmp_path: Path) -> N
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    m, count = Module(), Signal(40)
-    m.d.sync += count.eq(count + 1)
+    m, count = counter(40)
 
     async def work(ctx: Any) -> None:
         await ctx.tick().until(count[39])
 
-    made = Traced(m, work).simulator()
+    made = Bench(EXECUTORS["always"]).simulator(m, work)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with made.write_vcd(str(tmp_path / "wave.vcd")):

@@ -1,7 +1,7 @@
 """Random designs for comparisons of simulators, the same for the same seed."""
 
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from amaranth.hdl import C, Cat, ClockDomain, ClockSignal, Module, Shape, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.memory import Memory
 
-from .executors import Simulator
+from .executors import EXECUTORS, Bench, Testbench
 from .statements import RandomStatements
 from .values import cut, random_expression, random_number, random_signal
 
@@ -51,9 +51,11 @@ def random_machine(seed: int) -> RandomDesign:
     """
     chance = random.Random(seed)
     m = Module()
-    m.domains.sync = sync = ClockDomain()
+    sync: Any = ClockDomain("sync")
+    m.domains.sync = sync
     m.domains.fall = ClockDomain(clk_edge="neg", reset_less=True)
-    m.domains.late = late = ClockDomain(async_reset=True)
+    late: Any = ClockDomain("late", async_reset=True)
+    m.domains.late = late
     inputs = [random_signal(chance, f"input{k}") for k in range(5)] + [late.rst, sync.rst]
     registers = [
         Signal.like(random_signal(chance, ""), name=f"register{k}", reset_less=k == 3)
@@ -89,7 +91,8 @@ def random_system(seed: int) -> RandomDesign:
     """
     chance = random.Random(seed)
     m = Module()
-    m.domains.sync = sync = ClockDomain()
+    sync: Any = ClockDomain("sync")
+    m.domains.sync = sync
     m.domains.fall = ClockDomain(clk_edge="neg", reset_less=True)
     m.domains.late = ClockDomain(async_reset=True)
     m.domains.made = ClockDomain(reset_less=True)
@@ -130,7 +133,8 @@ def random_circuit(seed: int) -> RandomDesign:
     """Return random statements, state machines and a memory in one domain with rising edges."""
     chance = random.Random(seed)
     m = Module()
-    m.domains.sync = sync = ClockDomain()
+    sync: Any = ClockDomain("sync")
+    m.domains.sync = sync
     inputs = [random_signal(chance, f"input{k}") for k in range(5)]
     registers = [Signal.like(random_signal(chance, ""), name=f"register{k}") for k in range(9)]
     leaves: list[Value] = [*inputs, *registers]
@@ -146,30 +150,16 @@ def random_circuit(seed: int) -> RandomDesign:
     return RandomDesign(m, [*inputs, sync.rst], outputs, {"sync": 1e-6}, ("sync",))
 
 
-def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:
-    """Return the outputs after each of ``steps``, with random inputs before each step."""
-    return trace_all({seed: design}, engine, steps=steps)[seed]
+def random_testbench(
+    design: RandomDesign, seed: int, see: Callable[[list[int]], object], *, steps: int = 30
+) -> Testbench:
+    """Return a testbench that sets random inputs, and passes the outputs to ``see``.
 
+    It does so ``steps`` times. If the design has clocks, a quarter of a microsecond passes between
+    the two.
+    """
+    chance = random.Random(seed)
 
-def trace_all(
-    designs: Mapping[int, RandomDesign], engine: object, *, steps: int
-) -> dict[int, list[list[int]]]:
-    """Return the result of `trace` for each seed. The designs share one module."""
-    (module,) = {design.module for design in designs.values()}
-    simulator = Simulator(module, engine=engine)
-    assert not getattr(simulator._engine, "reason", ""), "left to Amaranth's simulator"
-    shown: dict[int, list[list[int]]] = {seed: [] for seed in designs}
-    for seed, design in designs.items():
-        for number, (domain, period) in enumerate(design.clocks.items()):
-            simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
-        simulator.add_testbench(_tracing(design, random.Random(seed), steps, shown[seed]))
-    simulator.run()
-    return shown
-
-
-def _tracing(
-    design: RandomDesign, chance: random.Random, steps: int, shown: list[list[int]]
-) -> Callable[[Any], Coroutine[Any, Any, None]]:
     async def work(context: Any) -> None:
         for _ in range(steps):
             for signal in design.inputs:
@@ -177,10 +167,37 @@ def _tracing(
                     context.set(signal, random_number(chance, signal))
             if design.clocks:
                 await context.delay(0.25e-6)
-            values = [context.get(x) for x in design.outputs]
-            shown.append(values)
+            see([context.get(x) for x in design.outputs])
 
     return work
+
+
+def random_clocks(design: RandomDesign, seed: int) -> dict[str, tuple[float, float]]:
+    """Return the periods of the design's clocks, and random phases, so that some edges coincide."""
+    chance, clocks = random.Random(seed), {}
+    for domain, period in design.clocks.items():
+        # At the very moment of a reset's release, other domains' view of it is a race.
+        phases = (0.3e-7,) if domain.endswith("late") else (1e-7, 2e-7, period / 2)
+        clocks[domain] = period, chance.choice(phases)
+    return clocks
+
+
+def trace(
+    designs: Mapping[int, RandomDesign], executor: str, *, steps: int
+) -> dict[int, list[list[int]]]:
+    """Return the outputs that `random_testbench` sees, by the designs' seeds.
+
+    The designs share one module, and are simulated side by side, without a word of their prints.
+    """
+    (module,) = {design.module for design in designs.values()}
+    bench, shown = Bench(EXECUTORS[executor]), {seed: list[list[int]]() for seed in designs}
+    clocks, works = dict[str, tuple[float, float]](), []
+    for seed, design in designs.items():
+        clocks |= random_clocks(design, seed)
+        works.append(random_testbench(design, seed, shown[seed].append, steps=steps))
+    bench.run(module, *works, clocks=clocks)
+    assert not bench.reason, bench.reason
+    return shown
 
 
 def _memory(
@@ -192,7 +209,8 @@ def _memory(
     """
     width, depth = chance.choice((4, 24, 64, 96)), chance.choice((1, 5, 16))
     init = [chance.getrandbits(width) for _ in range(depth)]
-    m.submodules += (memory := Memory(shape=width, depth=depth, init=init))
+    memory: Any = Memory(shape=width, depth=depth, init=init)
+    m.submodules += memory
     writes = [memory.write_port(granularity=width // 2), memory.write_port()]
     chosen = [x for x in writes if chance.random() < 0.5]
     reads = [

@@ -5,15 +5,17 @@ it stands for registers or for logic.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import Cat, ClockDomain, Module, Mux, Shape, Signal, Value
 from amaranth.sim import BrokenTrigger
 
+from ..amaranth_internals import engine_of
 from .designs import RandomDesign
-from .testbenches import Testbench, close
+from .executors import EXECUTORS, Bench, close
+from .testbenches import RandomTestbench
 from .values import random_number
 
 _Log = list[tuple[Any, ...]]
@@ -41,7 +43,8 @@ def random_clocked(seed: int) -> RandomDesign:
     outputs, direct = [*registers], chance.random() < 0.5
     for number in range(3):
         edge = chance.choice(("pos", "neg"))
-        m.domains += (made := ClockDomain(f"made{number}", clk_edge=edge, reset_less=True))
+        made: Any = ClockDomain(f"made{number}", clk_edge=edge, reset_less=True)
+        m.domains += made
         # An input alone would be the clock itself, and its edges a delta cycle earlier.
         a, b = chance.sample(leaves, 2)
         alone = chance.choice(registers)
@@ -91,22 +94,20 @@ def random_counters(seed: int) -> RandomDesign:
 
 
 def follow_processes(
-    make: Callable[[Any], Any], design: RandomDesign, *, seed: int, testbenches: bool = False
+    executor: str, design: RandomDesign, *, seed: int, testbenches: bool = False
 ) -> list[_Log]:
     """Return the logs of random testbenches, and of processes that watch the outputs of ``design``.
 
     Each process has one of the inputs, and a log: Amaranth runs processes in any order. With
     ``testbenches`` they are testbenches in the background.
     """
-    chance = random.Random(seed)
-    simulator = make(design.module)
-    for domain, period in design.clocks.items():
-        simulator.add_clock(period, domain=domain)
+    chance, bench = random.Random(seed), Bench(EXECUTORS[executor])
+    simulator = bench.simulator(design.module, clocks=design.clocks)
     owned = chance.sample(design.inputs[:4], chance.randint(1, 3))
     left = [x for x in design.inputs if not any(x is y for y in owned)]
-    logs: list[_Log] = [[]]
+    logs: list[_Log] = [bench.seen]
     for own in owned:
-        process = _Process(design, own, simulator, chance.random())
+        process = _Process(design, own, bench, chance.random())
         if testbenches:
             simulator.add_testbench(process.work, background=True)
         else:
@@ -114,13 +115,13 @@ def follow_processes(
         logs.append(process.log)
     others = replace(design, inputs=left)
     for number in range(chance.randint(1, 2)):
-        bench = Testbench(
-            f"bench{number}", others, simulator, logs[0], random.Random(seed + number)
+        made = RandomTestbench(
+            f"bench{number}", others, bench, logs[0], random.Random(seed + number)
         )
-        simulator.add_testbench(bench.work)
+        simulator.add_testbench(made.work)
     for deadline in (17.7e-6, 50e-6):
         simulator.run_until(deadline)
-        logs[0].append(("until", *map(simulator._engine.get_value, design.outputs)))
+        logs[0].append(("until", *map(engine_of(simulator).get_value, design.outputs)))
     close(simulator)
     return logs
 
@@ -132,15 +133,9 @@ _PATIENCE = 2.3117e-6
 class _Process:
     """A process of random waits that logs the result of each."""
 
-    def __init__(
-        self,
-        design: RandomDesign,
-        own: Signal,
-        simulator: Any,
-        seed: float,
-    ) -> None:
+    def __init__(self, design: RandomDesign, own: Signal, bench: Bench, seed: float) -> None:
         self.log: _Log = []
-        self._design, self._own, self._simulator = design, own, simulator
+        self._design, self._own, self._bench = design, own, bench
         self._watched = design.outputs
         self._chance = random.Random(seed)
         self._answered: tuple[int, int] = (-1, 0)
@@ -159,7 +154,7 @@ class _Process:
                     if not count:
                         break
             except BrokenTrigger:
-                self.log.append((self._simulator._engine.now, "broken"))
+                self.log.append((self._bench.now, "broken"))
 
     def _trigger(self, ctx: Any) -> Any:
         chance = self._chance
@@ -181,7 +176,7 @@ class _Process:
         return trigger.sample(second, Value.cast(third) + first, *self._design.inputs[:3])
 
     def _answer(self, ctx: Any, values: Sequence[Any] | None) -> None:
-        now = self._simulator._engine.now
+        now = self._bench.now
         # Amaranth's trigger returns None to a testbench that wakes up by another one.
         self.log.append((now, values))
         time, count = self._answered

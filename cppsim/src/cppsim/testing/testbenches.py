@@ -1,66 +1,54 @@
 """Random testbenches for comparisons of simulators, the same for the same seed."""
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Value
 from amaranth.sim import BrokenTrigger, DomainReset
 
 from .designs import RandomDesign
+from .executors import Bench, close
 from .values import random_number
 
-_Log = list[tuple[Any, ...]]
 
+def follow(bench: Bench, design: RandomDesign, *, seed: int) -> None:
+    """Let ``bench`` see what random testbenches and a process see of ``design``, wait by wait.
 
-def follow(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> _Log:
-    """Return the log of random testbenches and a process in the simulator from ``make``."""
+    Then the same from power-on, in single steps.
+    """
     chance = random.Random(seed)
-    simulator, log = make(design.module), _Log()
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        phase = chance.choice((None, 0, 1e-7 * number, 3.5e-7))
-        simulator.add_clock(period, phase=phase, domain=domain)
+    clocks = {
+        domain: (period, chance.choice((None, 0, 1e-7 * number, 3.5e-7)))
+        for number, (domain, period) in enumerate(design.clocks.items())
+    }
+    simulator, log = bench.simulator(design.module, clocks=clocks), bench.seen
     for number in range(chance.randint(1, 3)):
-        bench = Testbench(f"bench{number}", design, simulator, log, random.Random(seed + number))
-        simulator.add_testbench(bench.work, background=chance.random() < 0.2)
+        made = RandomTestbench(f"bench{number}", design, bench, log, random.Random(seed + number))
+        simulator.add_testbench(made.work, background=chance.random() < 0.2)
     if chance.random() < 0.3:
-        simulator.add_process(_process(design, simulator, log, chance.choice(list(design.clocks))))
+        domain = chance.choice(list(design.clocks))
+        outputs = design.outputs[:3]
+        simulator.add_process(
+            bench.follows(lambda ctx: ctx.tick(domain).sample(*outputs), name="process")
+        )
     for deadline in (9.7e-6, 20.35e-6, 40e-6):
         simulator.run_until(deadline)
-        log.append(("until", simulator._engine.now))
+        log.append(("until", bench.now))
     close(simulator)
     simulator.reset()
     for _ in range(100):
-        log.append(("advance", simulator._engine.now, simulator.advance()))
+        log.append(("advance", bench.now, simulator.advance()))
     close(simulator)
-    return log
 
 
-def close(simulator: Any) -> None:
-    """End all testbenches at their current wait, because Amaranth does not end them."""
-    for process in (*simulator._engine._testbenches, *simulator._engine._processes):
-        coroutine = getattr(process, "coroutine", None)
-        if coroutine is not None:
-            with suppress(RuntimeError):
-                coroutine.close()
-
-
-def _process(design: RandomDesign, simulator: Any, log: _Log, domain: str) -> Any:
-    async def process(ctx: Any) -> None:
-        async for hit, reset, *values in ctx.tick(domain).sample(*design.outputs[:3]):
-            log.append(("process", simulator._engine.now, hit, reset, *values))
-
-    return process
-
-
-class Testbench:
+class RandomTestbench:
     """A testbench of random steps that logs the result of each."""
 
     def __init__(
-        self, name: str, design: RandomDesign, simulator: Any, log: _Log, chance: random.Random
+        self, name: str, design: RandomDesign, bench: Bench, log: list[Any], chance: random.Random
     ) -> None:
-        self._name, self._design, self._simulator = name, design, simulator
+        self._name, self._design, self._bench = name, design, bench
         self._log, self._seed = log, chance.random()
 
     async def work(self, ctx: Any) -> None:
@@ -80,7 +68,7 @@ class Testbench:
             self._note("get", ctx.get(self._chance.choice(self._design.outputs)))
 
     def _note(self, *what: Any) -> None:
-        self._log.append((self._name, self._simulator._engine.now, *what))
+        self._log.append((self._name, self._bench.now, *what))
 
     def _some(self) -> Sequence[Value]:
         outputs = self._chance.sample(list(self._design.outputs), 2)
