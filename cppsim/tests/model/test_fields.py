@@ -1,17 +1,20 @@
-"""Ports with a layout take their fields, as ``ctx.set`` does, and nothing that does not fit."""
+"""Ports take their fields, or words and numbers of any type, and nothing that does not fit."""
 
 import random
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, Shape, signed
-from amaranth.lib import data, enum, wiring
+from amaranth.hdl import Shape, signed
+from amaranth.lib import data, enum
 from amaranth.lib.wiring import In, Out
 
 import cppsim
-from cppsim.errors import PortError
+from cppsim.errors import BatchError, PortError
 from cppsim.model.fields import bits_of
+from cppsim.model.ports import PortLayout, as_words
+from cppsim.netlist.design import to_words
+from support.carriers import Part
 from support.seeds import seeds
 
 
@@ -28,18 +31,11 @@ FRAME = data.StructLayout(
 )
 
 
-class Framed(wiring.Component):
-    """``o`` is ``i``, an edge later; ``either`` is a union."""
-
-    i: In(FRAME)
-    either: In(data.UnionLayout({"whole": 8, "half": 4}))
-    number: In(signed(70))
-    o: Out(FRAME)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.sync += self.o.eq(self.i)
-        return m
+def framed() -> Part:
+    """Return a component whose ``o`` is ``i``, an edge later; ``either`` is a union."""
+    union = data.UnionLayout({"whole": 8, "half": 4})
+    members = {"i": In(FRAME), "either": In(union), "number": In(signed(70)), "o": Out(FRAME)}
+    return Part(members, sync=lambda x: x.o.eq(x.i))
 
 
 VALUE = {"kind": Kind.LAST, "inner": {"negative": -8}, "words": [-16, 15, np.int8(-1)], "flag": 1}
@@ -47,11 +43,11 @@ VALUE = {"kind": Kind.LAST, "inner": {"negative": -8}, "words": [-16, 15, np.int
 
 @pytest.mark.parametrize("kind", [cppsim.Model, cppsim.ReferenceModel])
 def test_a_dict_sets_the_fields_and_the_rest_is_0(kind: Any) -> None:
-    framed = Framed()
-    model = kind(framed)
+    dut = framed()
+    model = kind(dut)
     # Amaranth's constants know no numbers of NumPy.
     expected = FRAME.const({**VALUE, "words": [-16, 15, -1]})
-    for port, value in (("i", VALUE), (framed.i, expected), ("i", expected.as_bits())):
+    for port, value in (("i", VALUE), (dut.i, expected), ("i", expected.as_bits())):
         model.set(port, 0)
         model.set(port, value)
         model.step()
@@ -74,18 +70,8 @@ def test_a_dict_sets_the_fields_and_the_rest_is_0(kind: Any) -> None:
         ("i", {"flag": 0.5}, TypeError, "port 'i.flag': 0.5; expected a whole number"),
         ("i", [1], TypeError, r"port 'i': \[1\]; expected a dict or a whole number"),
         ("i", INNER.const({}), TypeError, "port 'i': Const.*; expected a constant of its layout"),
-        (
-            "i",
-            1 << 26,
-            ValueError,
-            "port 'i': 67108864 does not fit 26 bits; expected 0 to 67108863",
-        ),
-        (
-            "either",
-            {"whole": 1, "half": 1},
-            ValueError,
-            "'either': 2 fields of a union; expected o",
-        ),
+        ("i", 1 << 26, ValueError, "port 'i': 67108864 does not fit 26 bits; .* 0 to 67108863"),
+        ("either", {"whole": 1, "half": 1}, ValueError, "'either': 2 fields of a union; exp"),
         ("number", {"x": 1}, TypeError, "port 'number': {'x': 1}; expected a whole number"),
         ("number", 1 << 69, ValueError, r"70 bits, signed; expected -2\*\*69 to 2\*\*69 - 1"),
         ("o", VALUE, ValueError, "port 'o' is driven by the design; only inputs can be set"),
@@ -96,7 +82,7 @@ def test_a_dict_sets_the_fields_and_the_rest_is_0(kind: Any) -> None:
 def test_what_does_not_fit_is_one_line(
     kind: Any, port: Any, value: Any, also: type[Exception], line: str
 ) -> None:
-    model = kind(Framed())
+    model = kind(framed())
     model.set("i", 5)
     with pytest.raises(PortError, match=line) as error:
         model.set(port, value)
@@ -106,7 +92,7 @@ def test_what_does_not_fit_is_one_line(
 
 
 def test_a_batch_says_that_fields_are_its_ports() -> None:
-    batch = cppsim.Batch(Framed(), 2, "threads")
+    batch = cppsim.Batch(framed(), 2, "threads")
     with pytest.raises(cppsim.BatchError, match="'i' takes integers, not a dict; set its fields"):
         batch.set("i", {"flag": 1})  # type: ignore[arg-type]
     batch.set("i.flag", 1)
@@ -139,3 +125,50 @@ def test_bits_are_those_of_amaranths_constants(seed: int) -> None:
     while not isinstance(shape, data.Layout):
         shape, value = _random(rng, 3)
     assert bits_of("port", shape, value) == shape.const(value).as_bits()
+
+
+# --- words of 64 bits -----------------------------------------------------------------------------
+
+WIDE = PortLayout("wide", 100, False, 0, True)
+SIGNED = PortLayout("signed", 100, True, 0, True)
+NARROW = PortLayout("narrow", 7, False, 0, True)
+
+NUMBERS: list[tuple[PortLayout, list[int]]] = [
+    (WIDE, [0, 1, (1 << 63) + 5, (1 << 64) - 1]),
+    (WIDE, [1 << 64, (1 << 100) - 1, 3 << 70 | 9]),
+    (SIGNED, [-1, 0, 1, -(1 << 62)]),
+    (SIGNED, [-(1 << 99), (1 << 99) - 1, -(1 << 64), 7]),
+    (NARROW, [0, 5, 127]),
+]
+
+
+def arrays(values: list[int]) -> list[np.ndarray[Any, Any]]:
+    """Return ``values`` as arrays of every type that has them all."""
+    found = [np.array(values, object)]
+    for kind in (np.int64, np.uint64):
+        limits = np.iinfo(kind)
+        if limits.min <= min(values) and max(values) <= limits.max:
+            found.append(np.array(values, kind))
+    return found
+
+
+@pytest.mark.parametrize(("port", "values"), NUMBERS)
+def test_numbers_of_any_type_are_the_same_words(port: PortLayout, values: list[int]) -> None:
+    expected = [to_words(value, port.words) for value in values]
+    for array in arrays(values):
+        words = as_words(port, array, [(len(values),)])
+        ones = (1 << 64) - 1
+        assert [[int(word) & ones for word in row] for row in words] == expected, array.dtype
+        if port.words > 1:
+            assert as_words(port, words, [(len(values),)]).tolist() == words.tolist()
+
+
+@pytest.mark.parametrize(
+    ("port", "values"), [(WIDE, [-1]), (WIDE, [1 << 100]), (SIGNED, [1 << 99]), (NARROW, [128])]
+)
+def test_numbers_that_do_not_fit_are_refused(port: PortLayout, values: list[int]) -> None:
+    for array in arrays([0, *values]):
+        with pytest.raises(BatchError, match=port.name):
+            as_words(port, array, [(2,)])
+    with pytest.raises(BatchError, match="takes an array of shape"):
+        as_words(port, [1, 2, 3], [(2,)])
