@@ -6,34 +6,18 @@ stopped on its way, and which of two streams that leave the memory in one run st
 """
 
 import random
-from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from bitlane.links.link import Link
-from bitlane_rtl.abi import (
-    COMPLETION_OFFSET,
-    CONTROL_BASE,
-    RECORD_BYTES,
-    REGISTERS,
-    RING_OFFSET,
-    WORD_BYTES,
-    Status,
-    register,
-)
-from bitlane_rtl.configuration import Configuration
-from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.device.link import SimulatorLink
-from bitlane_sim.device.link import open_link as open_circuit
+from bitlane_rtl.abi import COMPLETION_OFFSET, REGISTERS, Status, register
 from bitlane_sim.fields import Fields, Limits, refusals
-from bitlane_sim.numpy_device.link import NumpyLink
-from bitlane_sim.numpy_device.link import open_link as open_numpy
 from support.commands import RandomCommands
 from support.rtl.random_records import random_record
 from support.rtl.records import pack
 from support.seeds import seeds, slow
+from support.sim.beside import PairedLinks, read_words
 from support.system.devices import noise
 
 NARROW, WIDE = "width=32&ports=1&memory=256KiB", "width=128"
@@ -44,44 +28,20 @@ A, B, Y = 0, REGION, 2 * REGION
 _COMPARED = [each for each in REGISTERS if each.offset < register("COUNTERS_CLEAR").offset]
 
 
-def word(link: Link, offset: int) -> int:
-    return int(link.read(CONTROL_BASE + offset, WORD_BYTES).view("<u4")[0])
-
-
-class Pair:
+class Pair(PairedLinks):
     """A circuit and the model of it, with the same bytes in the memory that is used."""
 
-    def __init__(self, options: str, chance: random.Random) -> None:
-        self.circuit: SimulatorLink = open_circuit(f"sim:compiled?{options}")
-        self.model: NumpyLink = open_numpy(f"numpy?{options}")
-        self.configuration: Configuration = configuration_of(f"sim?{options}")
-        self.chance = chance
-        self.log: list[str] = []
-        self.index = 0
-        slots = self.configuration.slots
-        self.used = (2 + slots) * REGION
-        content = noise(self.used, chance.getrandbits(32))
+    def __init__(self, options: str, seed: int) -> None:
+        super().__init__(options)
+        self.chance = random.Random(seed)
+        self.log.append(f"seed {seed}, {options}")
+        self.used = (2 + self.configuration.slots) * REGION
+        content = noise(self.used, self.chance.getrandbits(32))
         for link in self.links:
             link.write(0, content)
 
-    @property
-    def links(self) -> tuple[Link, Link]:
-        return self.circuit, self.model
-
-    def close(self) -> None:
-        for link in self.links:
-            link.close()
-
-    def write(self, offset: int, *words: int) -> None:
-        self.log.append(f"write {offset:#x}: {[hex(word) for word in words]}")
-        for link in self.links:
-            link.write(CONTROL_BASE + offset, np.array(words, "<u4"))
-
     def register(self, name: str) -> int:
-        return word(self.circuit, register(name).offset)
-
-    def fill(self, slot: int, words: list[int]) -> None:
-        self.write(RING_OFFSET + slot * RECORD_BYTES, *words)
+        return read_words(self.circuit, register(name).offset)[0]
 
     def settle(self) -> None:
         """Let the circuit end what it does: until it is idle, or has stopped and is drained."""
@@ -102,14 +62,11 @@ class Pair:
         """Compare what is to be compared after `settle`."""
         slots = self.configuration.slots
         for entry in _COMPARED:
-            found = [word(link, entry.offset) for link in self.links]
+            found = [read_words(link, entry.offset)[0] for link in self.links]
             assert found[0] == found[1], (
                 f"{entry.name}: {found[0]:#x} of the circuit, {found[1]:#x}\n{self.replay}"
             )
-        completions = [
-            link.read(CONTROL_BASE + COMPLETION_OFFSET, slots * WORD_BYTES).view("<u4").tolist()
-            for link in self.links
-        ]
+        completions = [read_words(link, COMPLETION_OFFSET, slots) for link in self.links]
         assert completions[0] == completions[1], self.replay
         lines = [link.wait(0) for link in self.links]
         assert lines[0] == lines[1], f"interrupt line: {lines}\n{self.replay}"
@@ -121,19 +78,6 @@ class Pair:
         self.write(register("CLEAR").offset, 1)
         self.settle()
         self.index = 0
-
-
-@pytest.fixture
-def pairs() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-def opened(pairs: ExitStack, options: str, seed: int) -> Pair:
-    pair = Pair(options, random.Random(seed))
-    pairs.callback(pair.close)
-    pair.log.append(f"seed {seed}, {options}")
-    return pair
 
 
 def refused(pair: Pair) -> list[int]:
@@ -155,11 +99,8 @@ def chain(pair: Pair) -> None:
     if chance.random() < 0.4:
         records[chance.randrange(count)] = refused(pair)
     for number, words in enumerate(records):
-        pair.fill((pair.index + number) % slots, words)
-        if chance.random() < 0.2 or number == count - 1:
-            pair.write(register("DOORBELL").offset, (pair.index + number + 1) % (1 << 16))
+        pair.fill(words, ring=chance.random() < 0.2 or number == count - 1)
     pair.settle()
-    pair.index += count
 
 
 def bad_doorbell(pair: Pair) -> None:
@@ -216,30 +157,32 @@ def leaving(pair: Pair, stream: str) -> list[int]:
 @pytest.mark.parametrize("options", [NARROW, *map(slow, ["", WIDE])])
 @pytest.mark.parametrize("stream", "ABY")
 def test_a_stream_that_leaves_the_memory_stops_both_alike(
-    pairs: ExitStack, options: str, stream: str, seed: int
+    options: str, stream: str, seed: int
 ) -> None:
-    pair = opened(pairs, options, seed)
-    for _ in range(12):
-        before = pair.circuit.read(0, pair.used)
-        pair.fill(0, leaving(pair, stream))
-        pair.write(register("DOORBELL").offset, 1)
-        pair.settle()
-        assert register("FAULT")["CODE"].extract(pair.register("FAULT")) == Status.PAST_MEMORY
-        # Which bytes the circuit has written before, nobody promises.
-        pair.circuit.write(0, before)
-        pair.compare()
-        pair.clear()
+    with closing(Pair(options, seed)) as pair:
+        for _ in range(12):
+            before = pair.circuit.read(0, pair.used)
+            pair.fill(leaving(pair, stream), ring=True)
+            pair.settle()
+            code = register("FAULT")["CODE"].extract(pair.register("FAULT"))
+            assert code == Status.PAST_MEMORY
+            # Which bytes the circuit has written before, nobody promises.
+            pair.circuit.write(0, before)
+            pair.compare()
+            pair.clear()
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
 @pytest.mark.parametrize("options", ["", NARROW, *[slow(WIDE)]])
-def test_any_accesses_have_the_same_results(pairs: ExitStack, options: str, seed: int) -> None:
-    drive(opened(pairs, options, seed), 40)
+def test_any_accesses_have_the_same_results(options: str, seed: int) -> None:
+    with closing(Pair(options, seed)) as pair:
+        drive(pair, 40)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(1000, 1006))
 @pytest.mark.parametrize("options", ["", NARROW, WIDE])
-def test_a_hundred_thousand_records(pairs: ExitStack, options: str, seed: int) -> None:
+def test_a_hundred_thousand_records(options: str, seed: int) -> None:
     """A step submits 3.6 records on average, so that all cases together submit over 100,000."""
-    drive(opened(pairs, options, seed), 1600)
+    with closing(Pair(options, seed)) as pair:
+        drive(pair, 1600)

@@ -2,25 +2,27 @@
 
 import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bitlane
 from bitlane.command_line.cli import DONE, main
-from bitlane.errors import LinkError
 from bitlane.links.link import Link
 from bitlane.links.predicted import Predicted, duration
 from bitlane_boards import boards
 from bitlane_boards.predicted import predicted_boards
-from bitlane_rtl.abi import RECORD_BYTES
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_sim.numpy_device.counters import PredictedCounters
+from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
 from bitlane_sim.numpy_device.link import NumpyLink, open_link
 from support.commands import RandomCommands
+from support.docs.pages import ROOT
 from support.rtl.records import pack
+from support.serial.frames import frame, write
+from support.sim.beside import submit
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def opened(board: str) -> NumpyLink:
@@ -59,18 +61,13 @@ def test_each_command_of_a_board_has_cycles(name: str) -> None:
     counters = PredictedCounters(circuit, board.memory)
     base = circuit.memory_base
     draws = RandomCommands(configuration=circuit, size=1024, a=base, b=base + 1024, long=0.2)
-    before = counters.counts()
     for number in range(40):
         task = draws.draw(chance, base + 2048)
-        words = np.array(pack(task), "<u4").tobytes()
-        counters.wrote(len(words) // 4, ring=True)
-        counters.submitted((words.ljust(RECORD_BYTES, b"\0"),))
-        after = counters.counts()
-        spent = [late - early for late, early in zip(after, before, strict=True)]
-        busy, a, _, b, _, y, _ = spent
+        words = pack(task)
+        spent = submit(counters, [words], [(len(words), True)])
+        a, b, y = spent.a_beats, spent.b_beats, spent.y_beats
         assert min(a, y) > 0, f"{number}: {task}"
-        assert busy > max(a, b, y), f"{number}: {task}"
-        before = after
+        assert spent.busy > max(a, b, y), f"{number}: {task}"
 
 
 @pytest.mark.parametrize(("name", "counted"), [("icebreaker", False), ("ulx3s", True)])
@@ -110,22 +107,6 @@ def test_each_call_takes_its_time_on_the_line(name: str) -> None:
         assert link.byte_seconds == pytest.approx(line.read(200_000) / 200_000, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("board=hx9k", "option board: 'hx9k'; choose icebreaker, icebreaker-bram, hx8k, ulx3s,"),
-        ("board=", "option board: ''; choose icebreaker,"),
-        ("board=hx8k&width=64", "option width: beside board=hx8k, which has a circuit; expected"),
-        ("memory=1MiB&board=hx8k", "option memory: beside board=hx8k, which has a circuit;"),
-    ],
-)
-def test_other_options_are_refused_in_one_line(options: str, message: str) -> None:
-    with pytest.raises(LinkError) as error:
-        bitlane.open(f"numpy?{options}")
-    assert str(error.value).startswith(f"device 'numpy?{options}': {message}")
-    assert "\n" not in str(error.value)
-
-
 def test_a_run_ends_with_what_is_predicted(capsys: pytest.CaptureFixture[str]) -> None:
     model, device = str(EXAMPLES / "bit_xor.json"), "numpy?board=hx8k"
     assert main(["run", model, "--device", device]) == DONE
@@ -163,3 +144,33 @@ def test_explain_has_the_cycles_that_the_device_predicts(url: str) -> None:
         assert lines[-1] == (
             f"predicted  {duration(cycles / predicted.clock_hz)} at {predicted.clock}"
         )
+
+
+# --- the seconds of a line, against its frames and those at a board's simulated pins --------------
+
+BAUD = 3_000_000
+
+FIGURES = ROOT / "docs/measurements/network.json"
+
+
+@pytest.mark.parametrize("frames", [1, 7, 100])
+def test_a_write_on_a_serial_line_takes_the_bits_of_its_frames(frames: int) -> None:
+    data = bytes(range(256)) * (FRAME_DATA_BYTES // 256)
+    sent = frame(write(1, 0x1000, data))
+    assert serial_line(BAUD).write(frames * len(data)) == pytest.approx(
+        frames * len(sent) * 10 / BAUD + serial_line(BAUD).request, rel=2e-3
+    )
+
+
+def test_the_network_takes_what_was_simulated_at_the_pins_of_a_board() -> None:
+    line, simulated = gigabit_line(), json.loads(FIGURES.read_text("utf-8"))["rows"]
+    # Between parts of a long write, the line is idle for a moment.
+    assert 1e-6 / line.up == pytest.approx(simulated["MB/s"]["up"], rel=5e-3)
+    assert 1e-6 / line.down == pytest.approx(simulated["MB/s"]["down"], rel=2e-3)
+    # A byte has ten bits on a serial line.
+    assert [round(1e-6 / x, 1) for x in (serial_line(BAUD).up, serial_line(BAUD).down)] == [0.3] * 2
+    for size in (4, 64):
+        seconds = simulated["us"][f"a READ of {size} bytes"]
+        assert line.read(size) * 1e6 == pytest.approx(seconds, rel=0.05)
+    seconds = simulated["us"]["a WRITE of 64 bytes"]
+    assert line.write(64) * 1e6 == pytest.approx(seconds, rel=0.15)

@@ -1,11 +1,12 @@
-"""The counters and the recording that `numpy` predicts, beside those of the compiled circuit.
+"""The counters that `numpy` predicts, beside those of the compiled circuit and of boards' engines.
 
 Beats are equal, cycles within a bound for each class, and stalls within a tenth of the cycles.
 """
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,96 +15,62 @@ import bitlane
 from bitlane.driver.commands import Command, Walk, encode
 from bitlane.driver.driver import Driver
 from bitlane.driver.dry_run import RecordingDriver
-from bitlane.errors import LinkError
-from bitlane.links.link import Link, open_link
+from bitlane.links.link import open_link
 from bitlane.profile.activity import RecordedCommand, busy_spans, ports, recorded_commands
-from bitlane_rtl.abi import (
-    CONTROL_BASE,
-    RECORD_BYTES,
-    REGISTERS,
-    RING_OFFSET,
-    WORD_BYTES,
-    Lane,
-    Op,
-    register,
-)
+from bitlane_boards import boards
+from bitlane_rtl.abi import Lane, Op, register
 from bitlane_sim.campaigns import commands
-from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.device.link import open_link as open_circuit
-from bitlane_sim.numpy_device.link import open_link as open_numpy
+from bitlane_sim.numpy_device.memories import OneRam
 from support.commands import RandomCommands
 from support.rtl.records import pack
 from support.seeds import seeds, slow
-
-COUNTERS = [each.name for each in REGISTERS if each.offset >= register("BUSY_CYCLES").offset]
+from support.sim.beside import PairedBoard, PairedLinks, Records, read_words
 
 NARROW, WIDE, ONE_PORT = "width=32", "width=128", "width=32&ports=1&memory=256KiB"
 
 REGION = 8192
 
-
 FAR = 4
 """Times as far as nine of ten predictions, which none may be off."""
 
+Paired = PairedLinks | PairedBoard
 
-class Beside:
-    """A circuit and the model of it, which execute the same records."""
 
-    def __init__(self, options: str, latency: int) -> None:
-        self.options = f"{options}&latency={latency}".lstrip("&")
-        self.configuration = configuration_of(f"sim?{options}".rstrip("?"))
-        self.circuit = open_circuit(f"sim:compiled?{self.options}")
-        self.model = open_numpy(f"numpy?{self.options}")
-        self.index = 0
+def is_near(pair: Paired, records: Records, share: float, cycles: int, by: str) -> bool:
+    """Return whether busy cycles are within a ``share`` of them or ``cycles``.
 
-    def close(self) -> None:
-        self.circuit.close()
-        self.model.close()
+    Expect equal beats, similar stalls, and busy cycles within `FAR` times that.
+    """
+    took, found = pair.execute(records)
+    shown = "\n".join(str([hex(word) for word in words]) for words in records)
+    text = f"{by}, {pair.options}\ncircuit {took}\nmodel   {found}\n{shown}"
+    for name in pair.equal:
+        assert getattr(took, name) == getattr(found, name), f"{name}: {text}"
+    names, least = pair.stalls
+    for name in names:
+        off = abs(getattr(found, name) - getattr(took, name))
+        assert off <= max(least, 0.1 * took.busy), f"{name}: {text}"
+    bound = max(cycles, share * took.busy)
+    assert abs(found.busy - took.busy) <= FAR * bound, text
+    return abs(found.busy - took.busy) <= bound
 
-    def write(self, offset: int, words: Sequence[int]) -> None:
-        for link in (self.circuit, self.model):
-            link.write(CONTROL_BASE + offset, np.array(words, "<u4"))
 
-    def read(self, link: Link, name: str, words: int = 1) -> list[int]:
-        address = CONTROL_BASE + register(name).offset
-        found: list[int] = link.read(address, words * WORD_BYTES).view("<u4").tolist()
-        return found
+def draws(pair: Paired, size: int = REGION, **more: float) -> RandomCommands:
+    base, runs = pair.configuration.memory_base, (1, 3, 8, 33, 100, 300)
+    drawn = RandomCommands(
+        configuration=pair.configuration, size=size, fences=0, runs=runs, counts=(1, 2, 3, 8)
+    )
+    return replace(drawn, a=base, b=base + size, long=0.3, **more)
 
-    def execute(self, records: Sequence[Sequence[int]]) -> tuple[dict[str, int], dict[str, int]]:
-        """Submit ``records`` with one doorbell. Return the counters of both links."""
-        self.write(register("COUNTERS_CLEAR").offset, [1])
-        for words in records:
-            slot = self.index % self.configuration.slots
-            self.write(RING_OFFSET + slot * RECORD_BYTES, words)
-            self.index += 1
-        self.write(register("DOORBELL").offset, [self.index % (1 << 16)])
-        for _ in range(20_000):
-            self.circuit.simulator.step(50)
-            if not self.read(self.circuit, "STATUS")[0] & 1:
-                break
-        circuit, model = (
-            dict(zip(COUNTERS, self.read(link, COUNTERS[0], len(COUNTERS)), strict=True))
-            for link in (self.circuit, self.model)
-        )
-        return circuit, model
 
-    def expect(self, records: Sequence[Sequence[int]], share: float, cycles: int, by: str) -> bool:
-        """Return whether busy cycles are within a ``share`` of them or ``cycles``.
-
-        Expect equal beats, and busy cycles within `FAR` times that.
-        """
-        circuit, model = self.execute(records)
-        shown = "\n".join(str([hex(word) for word in words]) for words in records)
-        text = f"{by}, {self.options}\ncircuit {circuit}\nmodel   {model}\n{shown}"
-        for name in ("A_BEATS", "B_BEATS", "Y_BEATS", "Y_STALLS"):
-            assert circuit[name] == model[name], f"{name}: {text}"
-        busy = circuit["BUSY_CYCLES"]
-        bound = max(cycles, share * busy)
-        off = abs(model["BUSY_CYCLES"] - busy)
-        assert off <= FAR * bound, f"BUSY_CYCLES: {text}"
-        for name in ("A_STALLS", "B_STALLS"):
-            assert abs(model[name] - circuit[name]) <= max(4, 0.1 * busy), f"{name}: {text}"
-        return bool(off <= bound)
+def jobs(pair: Paired, chance: random.Random, count: int, size: int = REGION) -> list[Records]:
+    """Return jobs: half of the commands have a FENCE in some of them, and none in the others."""
+    found: list[Records] = []
+    for _ in range(count):
+        drawn = draws(pair, size, fences=chance.choice([0, 0.5]))
+        y, slots = pair.configuration.memory_base + 2 * size, pair.configuration.slots
+        found.append([pack(drawn.draw(chance, y)) for _ in range(chance.randint(2, slots))])
+    return found
 
 
 def expect_most(near: Sequence[bool]) -> None:
@@ -111,81 +78,45 @@ def expect_most(near: Sequence[bool]) -> None:
     assert near.count(False) <= len(near) // 10, f"{near.count(False)} of {len(near)} are far off"
 
 
-@pytest.fixture
-def pairs() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-def opened(pairs: ExitStack, options: str = "", latency: int = 0) -> Beside:
-    pair = Beside(options, latency)
-    pairs.callback(pair.close)
-    return pair
-
-
-def draws(pair: Beside, *, fences: float, long: float = 0.3) -> RandomCommands:
-    return RandomCommands(
-        configuration=pair.configuration,
-        size=REGION,
-        b=REGION,
-        fences=fences,
-        long=long,
-        runs=(1, 3, 8, 33, 100, 300),
-        counts=(1, 2, 3, 8),
-    )
-
-
-CIRCUITS = [
-    ("", 0),
-    ("", 30),
-    slow("", 100),
-    slow("", 255),
-    slow(NARROW, 0),
-    slow(NARROW, 7),
-    slow(WIDE, 0),
-    slow(WIDE, 30),
-]
-
-
 @pytest.mark.parametrize("seed", seeds(1, 12))
-@pytest.mark.parametrize(("options", "latency"), CIRCUITS)
-def test_a_command_alone(pairs: ExitStack, options: str, latency: int, seed: int) -> None:
-    pair, chance = opened(pairs, options, latency), random.Random(seed)
-    near = []
-    for _ in range(60):
-        record = pack(draws(pair, fences=0).draw(chance, 2 * REGION))
-        near.append(pair.expect([record], 0.005, 1, f"seed {seed}"))
-    expect_most(near)
+@pytest.mark.parametrize(
+    ("options", "latency"),
+    [
+        *(("", 0), ("", 30), slow("", 100), slow("", 255), slow(NARROW, 0), slow(NARROW, 7)),
+        *(slow(WIDE, 0), slow(WIDE, 30), slow(ONE_PORT, 0)),
+    ],
+)
+def test_commands_and_jobs_take_what_they_do_on_the_circuit(
+    options: str, latency: int, seed: int
+) -> None:
+    with closing(PairedLinks(options, latency)) as pair:
+        chance, drawn, by = random.Random(seed), draws(pair), f"seed {seed}"
+        alone = [[pack(drawn.draw(chance, 2 * REGION))] for _ in range(60)]
+        expect_most([is_near(pair, job, 0.005, 1, by) for job in alone])
+        share = 0.01 if options == ONE_PORT else 0.02
+        expect_most([is_near(pair, job, share, 2, by) for job in jobs(pair, chance, 12)])
 
 
-@pytest.mark.parametrize("seed", seeds(1, 12))
-@pytest.mark.parametrize(("options", "latency"), CIRCUITS)
-def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: int) -> None:
-    """Half of the commands have a FENCE in some jobs, and none has in the others."""
-    pair, chance = opened(pairs, options, latency), random.Random(seed)
-    near = []
-    for _ in range(12):
-        drawn = draws(pair, fences=chance.choice([0, 0.5]))
-        count = chance.randint(2, pair.configuration.slots)
-        records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        near.append(pair.expect(records, 0.02, 2, f"seed {seed}"))
-    expect_most(near)
+_BOARDS = "ulx3s", "ulx3s-sdram", "colorlight-i5", "tangnano9k", "hx8k", "icebreaker"
+"""A board for each pair of a circuit and a memory; the Ethernet board's chip has no masks."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(1, 6))
-def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
-    pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
-    near = []
-    for _ in range(40):
-        drawn = draws(pair, fences=0)
-        record = pack(drawn.draw(chance, 2 * REGION))
-        near.append(pair.expect([record], 0.005, 1, f"seed {seed}"))
-    for _ in range(12):
-        count = chance.randint(2, pair.configuration.slots)
-        records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        near.append(pair.expect(records, 0.01, 2, f"seed {seed}"))
-    expect_most(near)
+@pytest.mark.parametrize("seed", seeds(1, 4))
+@pytest.mark.parametrize("name", _BOARDS)
+def test_commands_and_jobs_take_what_they_do_on_the_board(name: str, seed: int) -> None:
+    """Short rows, gathered and scattered elements included, anywhere between two refreshes."""
+    chance = random.Random(seed)
+    with closing(PairedBoard(boards()[name], due=chance.randrange(20, 700))) as pair:
+        circuit, by = pair.configuration, f"{name}, seed {seed}"
+        size = min(REGION, circuit.memory_bytes // 4)
+        drawn, y = draws(pair, size), circuit.memory_base + 2 * size
+        for number in range(40):
+            record = pack(drawn.draw(chance, y))
+            assert is_near(pair, [record], 0.05, 2, f"{by}, command {number}")
+        share = 0.05 if isinstance(pair.memory, OneRam) else 0.02
+        near = [is_near(pair, job, share, 2, by) for job in jobs(pair, chance, 10, size)]
+        assert near.count(False) <= 2, f"{by}: {near}"
 
 
 _SEARCHES = [(1, 1), (6, 2), (24, 3), (64, 1), (64, 3), (500, 20), (1000, 64)]
@@ -245,17 +176,15 @@ ROWS: dict[str, Sequence[Command]] = {
 @pytest.mark.parametrize(
     ("options", "latency"), [("", 0), slow("", 30), slow(NARROW, 0), slow(WIDE, 0)]
 )
-def test_the_speed_contract(pairs: ExitStack, options: str, latency: int) -> None:
-    pair = opened(pairs, options, latency)
-    for name, work in ROWS.items():
-        records = [encode(command, interrupt=False).tolist() for command in work]
-        pair.expect(records, 0.01, 2, name)
+def test_the_speed_contract(options: str, latency: int) -> None:
+    with closing(PairedLinks(options, latency)) as pair:
+        for name, work in ROWS.items():
+            is_near(pair, [encode(x, interrupt=False).tolist() for x in work], 0.01, 2, name)
 
 
 def test_a_job_of_the_driver() -> None:
     """More commands than the ring has slots, so that several doorbells overlap."""
-    generator = np.random.default_rng(5)
-    content = generator.integers(0, 256, (3, 40, 700), np.uint8)
+    content = np.random.default_rng(5).integers(0, 256, (3, 40, 700), np.uint8)
     busy = []
     for url in ("sim:compiled", "numpy"):
         with bitlane.open(url) as device:
@@ -269,17 +198,19 @@ def test_a_job_of_the_driver() -> None:
     assert model["BUSY_CYCLES"] == pytest.approx(circuit["BUSY_CYCLES"], rel=0.02)
 
 
-def test_the_counters_are_cleared_by_their_own_register(pairs: ExitStack) -> None:
-    pair = opened(pairs)
-    record = encode(commands.logic(Op.NOT, 64), interrupt=False).tolist()
-    circuit, model = pair.execute([record])
-    # The record is fetched 3 cycles later than if it had been written long before.
-    assert circuit["BUSY_CYCLES"] == model["BUSY_CYCLES"] == 25
-    pair.write(register("CLEAR").offset, [1])
-    pair.write(register("COUNTERS_CLEAR").offset, [0])
-    assert pair.read(pair.model, "BUSY_CYCLES") == [25]
-    pair.write(register("COUNTERS_CLEAR").offset, [1])
-    assert pair.read(pair.model, "BUSY_CYCLES", 7) == [0] * 7
+def test_the_counters_are_cleared_by_their_own_register() -> None:
+    with closing(PairedLinks()) as pair:
+        counters = register("BUSY_CYCLES").offset
+        circuit, model = pair.execute(
+            [encode(commands.logic(Op.NOT, 64), interrupt=False).tolist()]
+        )
+        # The record is fetched 3 cycles later than if it had been written long before.
+        assert circuit.busy == model.busy == 25
+        pair.write(register("CLEAR").offset, 1)
+        pair.write(register("COUNTERS_CLEAR").offset, 0)
+        assert read_words(pair.model, counters) == [25]
+        pair.write(register("COUNTERS_CLEAR").offset, 1)
+        assert read_words(pair.model, counters, 7) == [0] * 7
 
 
 # --- the recording of numpy -----------------------------------------------------------------------
@@ -304,37 +235,28 @@ def run(driver: Driver) -> None:
 def recorded(url: str) -> list[RecordedCommand]:
     with open_link(url) as link, RecordingDriver(link) as driver:
         run(driver)
-        recording = link.recording
-        assert recording is not None
-        return recorded_commands(recording)
-
-
-def test_the_spans_of_commands_add_up_to_the_busy_cycles() -> None:
-    with open_link("numpy?memory=64KiB&record=100") as link, Driver(link) as driver:
-        run(driver)
-        recording = link.recording
-        assert recording is not None
-        assert not recording.cut
-        assert len(recorded_commands(recording)) == 4
-        spans = busy_spans(recording)
-        assert sum(end - first for first, end in spans) == driver.read_register("BUSY_CYCLES")
-        assert ports(recording) == [], "no bus carries anything"
-
-
-def test_a_job_that_does_not_fit_is_left_out_and_told() -> None:
-    with open_link("numpy?memory=64KiB&record=9") as link, Driver(link) as driver:
-        run(driver)
-        recording = link.recording
-        assert recording is not None
-        assert recording.cut
-        assert len(recorded_commands(recording)) == 1, "3 entries; the next job has 7"
+        assert link.recording is not None
+        return recorded_commands(link.recording)
 
 
 def test_nothing_is_recorded_unless_asked_for() -> None:
     with open_link("numpy") as link:
         assert link.recording is None
-    with pytest.raises(LinkError, match="option record: -1; expected 0 or more entries"):
-        open_link("numpy?board=ulx3s&record=-1")
+
+
+@pytest.mark.parametrize(("room", "count"), [(100, 4), (9, 1)])
+def test_a_job_that_does_not_fit_is_left_out_and_told(room: int, count: int) -> None:
+    """The spans of commands add up to the busy cycles; 3 entries, and the next job has 7."""
+    with open_link(f"numpy?memory=64KiB&record={room}") as link, Driver(link) as driver:
+        run(driver)
+        recording = link.recording
+        assert recording is not None
+        assert recording.cut == (room == 9)
+        assert len(recorded_commands(recording)) == count
+        if not recording.cut:
+            spans = busy_spans(recording)
+            assert sum(end - first for first, end in spans) == driver.read_register("BUSY_CYCLES")
+            assert ports(recording) == [], "no bus carries anything"
 
 
 @pytest.mark.slow

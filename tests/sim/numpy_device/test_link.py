@@ -13,7 +13,6 @@ import bitlane
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import (
     CONTROL_BASE,
-    RECORD,
     RING_OFFSET,
     Lane,
     Mode,
@@ -25,6 +24,7 @@ from bitlane_rtl.abi import (
 from bitlane_sim.numpy_device.link import NumpyLink, open_link
 from support.processes import succeed
 from support.rtl.records import reseal
+from support.sim.beside import raw_record
 
 
 @pytest.fixture
@@ -53,49 +53,53 @@ def test_options_are_those_of_a_circuit() -> None:
         assert (geometry.search.units, geometry.search.row_bytes) == (3, 16)
 
 
+_BESIDE = "beside board=hx8k, which has a circuit; "
+
+
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("options", "message"),
     [
-        (
-            "numpy:compiled",
-            "device 'numpy:compiled': 'compiled' after numpy; expected numpy?OPTION",
-        ),
-        ("numpy?stall=3", "device 'numpy?stall=3': no option 'stall'; choose width, ports,"),
-        (
-            "numpy?latency=-1",
-            "device 'numpy?latency=-1': latency: -1; expected 0 to 255",
-        ),
-        ("numpy?latency=256", "device 'numpy?latency=256': latency: 256; expected 0 to 255"),
-        ("numpy?width=7", "device 'numpy?width=7': option width: 7 is not supported; expected 32,"),
-        ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: 4294967296; expected up"),
-        (
-            "numpy?memory=3GiB",
-            "device 'numpy?memory=3GiB': option memory: 3221225472; expected up to",
-        ),
-        ("numpy?memory=5", "device 'numpy?memory=5': option memory: 5; expected a multiple of"),
+        (":compiled", "'compiled' after numpy; expected numpy?OPTION"),
+        ("?stall=3", "no option 'stall'; choose width, ports,"),
+        ("?latency=-1", "latency: -1; expected 0 to 255"),
+        ("?latency=256", "latency: 256; expected 0 to 255"),
+        ("?width=7", "option width: 7 is not supported; expected 32,"),
+        ("?memory=4GiB", "option memory: 4294967296; expected up"),
+        ("?memory=3GiB", "option memory: 3221225472; expected up to"),
+        ("?memory=5", "option memory: 5; expected a multiple of"),
+        ("?board=hx9k", "option board: 'hx9k'; choose icebreaker, icebreaker-bram, hx8k, ulx3s,"),
+        ("?board=", "option board: ''; choose icebreaker,"),
+        ("?board=hx8k&width=64", f"option width: {_BESIDE}expected"),
+        ("?memory=1MiB&board=hx8k", f"option memory: {_BESIDE}"),
+        ("?board=ulx3s&record=-1", "option record: -1; expected 0 or more entries"),
     ],
 )
-def test_other_urls_are_refused_in_one_line(url: str, message: str) -> None:
+def test_other_urls_are_refused_in_one_line(options: str, message: str) -> None:
     with pytest.raises(LinkError) as error:
-        bitlane.open(url)
-    assert str(error.value).startswith(message)
+        bitlane.open(f"numpy{options}")
+    assert str(error.value).startswith(f"device 'numpy{options}': {message}")
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("address", "size"), [(4096, 1), (4000, 97), (1 << 31, 4)])
-def test_bytes_outside_the_memory_are_refused(link: NumpyLink, address: int, size: int) -> None:
-    with pytest.raises(LinkError, match=f"{size} bytes at {address:#x} are outside the memory"):
+@pytest.mark.parametrize(
+    ("address", "size", "message"),
+    [
+        *(
+            (x, n, f"{n} bytes at {x:#x} are outside the memory")
+            for x, n in ((4000, 97), (4096, 1))
+        ),
+        (1 << 31, 4, "outside the memory, 0x0 to 0xfff"),
+        *(
+            (CONTROL_BASE + x, n, "not whole words of the control window")
+            for x, n in ((2, 4), (0, 3), (0x3FFC, 8))
+        ),
+    ],
+)
+def test_other_accesses_are_refused(link: NumpyLink, address: int, size: int, message: str) -> None:
+    with pytest.raises(LinkError, match=message):
         link.read(address, size)
-    with pytest.raises(LinkError, match="outside the memory, 0x0 to 0xfff"):
+    with pytest.raises(LinkError, match=message):
         link.write(address, bytes(size))
-
-
-@pytest.mark.parametrize(("offset", "size"), [(2, 4), (0, 3), (0x3FFC, 8)])
-def test_parts_of_words_are_refused(link: NumpyLink, offset: int, size: int) -> None:
-    with pytest.raises(LinkError, match="not whole words of the control window"):
-        link.read(CONTROL_BASE + offset, size)
-    with pytest.raises(LinkError, match="not whole words of the control window"):
-        link.write(CONTROL_BASE + offset, bytes(size))
 
 
 def test_a_read_is_a_copy(link: NumpyLink) -> None:
@@ -140,12 +144,10 @@ def test_much_memory_that_is_forgotten_takes_no_room(mib: int, left: int) -> Non
 def endless(op: Op) -> NDArray[np.uint32]:
     """Return the record of 2**60 steps over the same bytes."""
     size = 1 << (2 if op.counts else 0)
-    words = dict.fromkeys(RECORD, 0)
-    words |= {"RUN": 1, "A_LAST": 0, "B_BASE": 64, "B_LAST": 64, "Y_BASE": 128, "Y_LAST": 131}
-    words |= {f"COUNT_{loop}": (1 << 20) - 1 for loop in (1, 2, 3)}
-    fields = {"OP": op, "OUT_LANE": size // 2, "LOOPS": 4}
-    words["CONTROL"] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
-    return np.array(reseal(list(words.values()), record_words(op, 4, (0, 0, 0))), "<u4")
+    counts = {f"COUNT_{loop}": (1 << 20) - 1 for loop in (1, 2, 3)}
+    addresses = {"B_BASE": 64, "B_LAST": 64, "Y_BASE": 128, "Y_LAST": 131}
+    words = raw_record({"OP": op, "OUT_LANE": size // 2, "LOOPS": 4}, RUN=1, **addresses, **counts)
+    return np.array(reseal(words, record_words(op, 4, (0, 0, 0))), "<u4")
 
 
 @pytest.mark.parametrize("op", [Op.XOR, Op.XNOR, Op.COUNT_XOR])

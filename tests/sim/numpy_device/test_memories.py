@@ -1,110 +1,33 @@
-"""Predicted cycles on the memories of boards, beside those of the boards' engines on them."""
+"""Predicted cycles on the memories of boards, in whichever rows of a chip the streams are."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from bitlane.driver.commands import encode
 from bitlane_boards import boards
-from bitlane_boards.board import Board, MemoryKind
+from bitlane_boards.board import MemoryKind
 from bitlane_boards.pins.sdram_rows import CLOCK_HZ, logic
 from bitlane_boards.predicted import predicted_boards
-from bitlane_rtl.abi import RECORD_BYTES, Op
+from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
 from bitlane_sim.bench.sram import three_streams
 from bitlane_sim.campaigns.commands import move
-from bitlane_sim.numpy_device.counters import PredictedCounters
-from bitlane_sim.numpy_device.cycles import CounterValues
+from bitlane_sim.numpy_device.counters import PredictedCounters, shape_of
+from bitlane_sim.numpy_device.cycles import CommandShape, CounterValues
 from bitlane_sim.numpy_device.memories import Memory, OneRam, RamBanks, SdramRows
+from bitlane_sim.numpy_device.row_sets import RowSets
 from support.commands import RandomCommands
 from support.rtl.records import pack
 from support.seeds import seeds
-from support.sim.board_engine import SimulatedBoard
+from support.sim.beside import EARLIER, raw_record, submit
 
-FAR = 4
-"""Times as far as four of five predictions of jobs, which none may be off."""
-
-_BOARDS = "ulx3s", "ulx3s-sdram", "colorlight-i5", "tangnano9k", "hx8k", "icebreaker"
-"""A board for each pair of a circuit and a memory; the Ethernet board's chip has no masks."""
-
-
-def submit(counters: PredictedCounters, records: Sequence[Sequence[int]]) -> CounterValues:
-    """Return the counters of a job whose records have been in the ring for a while."""
-    counters.clear()
-    counters.wrote(32, ring=True)
-    counters.wrote(20, ring=False)
-    counters.submitted(
-        tuple(np.array(each, "<u4").tobytes().ljust(RECORD_BYTES, b"\0") for each in records)
-    )
-    return counters.counts()
-
-
-class Pair:
-    """A simulated board, and the prediction of its counters."""
-
-    def __init__(self, board: Board, due: int) -> None:
-        memory = predicted_boards()[board.name].memory
-        if isinstance(memory, SdramRows):
-            memory = replace(memory, due=due)
-        self.memory = memory
-        self.configuration = replace(board.configuration, counters=True)
-        self.board = SimulatedBoard(board, due)
-        self._stalls = ("a_stalls", "b_stalls", "y_stalls") if board.configuration.counters else ()
-        self.counters = PredictedCounters(self.configuration, memory)
-
-    def expect(self, records: Sequence[Sequence[int]], share: float, by: str) -> bool:
-        """Return whether cycles are within a ``share`` of them or 2.
-
-        Expect equal beats, similar stalls, and cycles within `FAR` times that.
-        Stalls of a board without counters cannot be read.
-        """
-        took, found = self.board.execute(records), submit(self.counters, records)
-        text = f"{by}\nboard {took}\nmodel {found}"
-        beats = [(each.a_beats, each.b_beats, each.y_beats) for each in (took, found)]
-        assert beats[0] == beats[1], text
-        bound = max(2, share * took.busy)
-        assert abs(found.busy - took.busy) <= FAR * bound, text
-        for name in self._stalls:
-            off = abs(getattr(found, name) - getattr(took, name))
-            assert off <= max(10, 0.1 * took.busy), f"{name}: {text}"
-        return abs(found.busy - took.busy) <= bound
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(1, 4))
-@pytest.mark.parametrize("name", _BOARDS)
-def test_commands_and_jobs_take_what_they_do_on_the_board(name: str, seed: int) -> None:
-    """Short rows, gathered and scattered elements included, anywhere between two refreshes."""
-    chance = random.Random(seed)
-    pair = Pair(boards()[name], due=chance.randrange(20, 700))
-    circuit = pair.configuration
-    base, size = circuit.memory_base, min(8192, circuit.memory_bytes // 4)
-    drawn = RandomCommands(
-        configuration=circuit,
-        size=size,
-        a=base,
-        b=base + size,
-        fences=0,
-        long=0.3,
-        runs=(1, 3, 8, 33, 100, 300),
-        counts=(1, 2, 3, 8),
-    )
-    for number in range(40):
-        record = pack(drawn.draw(chance, base + 2 * size))
-        assert pair.expect([record], 0.05, f"{name}, seed {seed}, command {number}")
-    share, near = 0.05 if isinstance(pair.memory, OneRam) else 0.02, []
-    for number in range(10):
-        fenced = replace(drawn, fences=chance.choice([0, 0.5]))
-        count = chance.randint(2, circuit.slots)
-        records = [pack(fenced.draw(chance, base + 2 * size)) for _ in range(count)]
-        near.append(pair.expect(records, share, f"{name}, seed {seed}, job {number}"))
-    assert near.count(False) <= 2, f"{name}, seed {seed}: {near}"
-    pair.board.close()
+each_part = pytest.mark.parametrize(
+    "part", [AS4C16M16SA_7, EM638325_6H], ids=lambda part: part.name
+)
 
 
 def circuit_of(width: int) -> Configuration:
@@ -114,11 +37,12 @@ def circuit_of(width: int) -> Configuration:
 def predicted(width: int, op: Op, size: int, memory: Memory) -> CounterValues:
     """Return the counters of ``op`` on ``size`` bytes, operands and output behind each other."""
     command = move(op, size, 0, size if op.reads_b else None, 2 * size)
-    return submit(PredictedCounters(circuit_of(width), memory), [encode(command).tolist()])
+    counters = PredictedCounters(circuit_of(width), memory)
+    return submit(counters, [encode(command).tolist()], EARLIER)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [AS4C16M16SA_7, EM638325_6H], ids=lambda part: part.name)
+@each_part
 @pytest.mark.parametrize("op", [Op.XOR, Op.NOT], ids=["XOR", "NOT"])
 @pytest.mark.parametrize("size", [1 << 14, 1 << 16, 1 << 18])
 def test_streams_on_sdram_take_what_the_circuit_does(part: SdramPart, op: Op, size: int) -> None:
@@ -148,7 +72,7 @@ def test_the_memory_of_a_prediction_is_that_of_the_board(name: str) -> None:
         assert memory == OneRam()
 
 
-@pytest.mark.parametrize("part", [AS4C16M16SA_7, EM638325_6H], ids=lambda part: part.name)
+@each_part
 def test_the_first_beat_of_a_closed_row_has_the_latency_of_the_controller(part: SdramPart) -> None:
     """`SdramMemory`: ``cas + words + 8``, and tRCD because the row is closed."""
     timing = SdramTiming.of(part, CLOCK_HZ)
@@ -182,3 +106,116 @@ def test_readers_in_one_bank_take_turns() -> None:
     )
     assert one >= 2 * 512
     assert ideal < two <= ideal + 16 + 2
+
+
+# --- row sets -------------------------------------------------------------------------------------
+
+SET = 4096
+"""Bytes of a row set of both chips."""
+
+REGION = 2048
+"""Half a row set, so that streams often share rows."""
+
+
+class WhereTheyAre(SdramRows):
+    """A chip whose jobs are predicted in the rows in which they are."""
+
+    @property
+    def row_set(self) -> int:
+        return 0
+
+
+def circuit() -> Configuration:
+    return replace(circuit_of(64), search=Search(units=4, row_bits=64, queries=16, nearest=4))
+
+
+def drawn(chance: random.Random) -> list[list[int]]:
+    """Return a job of up to four commands in few of the chip's row sets."""
+
+    def place() -> int:
+        return chance.randrange(12) * REGION
+
+    commands = RandomCommands(
+        configuration=circuit(), size=REGION, fences=0.3, long=0.3, disjoint=False
+    )
+    return [
+        search(place(), place(), place())
+        if chance.random() < 0.2
+        else pack(replace(commands, a=place(), b=place()).draw(chance, place()))
+        for _ in range(chance.randint(1, 4))
+    ]
+
+
+def search(a: int, b: int, y: int) -> list[int]:
+    """Return the record of a search of one query in 32 rows."""
+    fields = {"OP": Op.SEARCH, "LANE": Lane.BITS_8, "OUT_LANE": Lane.BITS_32, "LOOPS": 1}
+    bounds = {"A_LAST": (1 << 20) - 1, "B_LAST": b + 7, "Y_LAST": y + 31}
+    return raw_record(fields, RUN=256, A_BASE=a, B_BASE=b, Y_BASE=y, **bounds)
+
+
+def xor(a: int, b: int, y: int, size: int = 1024) -> CommandShape:
+    words = encode(move(Op.XOR, size, a, b, y)).tolist()
+    return shape_of(words, AS4C16M16SA_7.size)
+
+
+def renumbered(*shapes: CommandShape, used: int = 0) -> list[CommandShape]:
+    sets = RowSets(shapes, SET, used)
+    return [sets.renumbered(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("seed", seeds(1, 2))
+@each_part
+def test_a_job_takes_what_it_does_where_it_is(part: SdramPart, seed: int) -> None:
+    chance = random.Random(seed)
+    shared, apart = (
+        PredictedCounters(circuit(), kind(part=part, clock_hz=100_000_000))
+        for kind in (SdramRows, WhereTheyAre)
+    )
+    for number in range(40):
+        job = drawn(chance)
+        assert submit(shared, job) == submit(apart, job), f"seed {seed}, job {number}"
+
+
+def test_equal_jobs_at_other_addresses_are_one() -> None:
+    """A distance of whole row sets between streams does not count, either."""
+    first = renumbered(xor(100, SET + 200, 2 * SET + 300))
+    assert first == renumbered(xor(7 * SET + 100, 31 * SET + 200, 5 * SET + 300))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(xor(100, SET + 200, SET + 2300), id="two streams share a row set"),
+        pytest.param(xor(100, 2 * SET - 500, 3 * SET + 300), id="a stream has two row sets"),
+        pytest.param(xor(100, SET + 328, 2 * SET + 300), id="another bank"),
+    ],
+)
+def test_jobs_that_share_rows_otherwise_differ(other: CommandShape) -> None:
+    assert renumbered(other) != renumbered(xor(100, SET + 200, 2 * SET + 300))
+
+
+@pytest.mark.parametrize(
+    ("bases", "want"),
+    [
+        ((5 * SET, 6 * SET - 512, 6 * SET + 2048), (0, SET - 512, SET + 2048)),
+        ((6 * SET + 2048, 6 * SET - 512, 5 * SET), (SET + 2048, SET - 512, 0)),
+        ((5 * SET, 6 * SET - 512, 9 * SET), (0, SET - 512, 2 * SET)),
+    ],
+)
+def test_streams_that_share_a_row_set_move_together(
+    bases: tuple[int, int, int], want: tuple[int, int, int]
+) -> None:
+    """The second stream has two row sets."""
+    (found,) = renumbered(xor(*bases))
+    assert tuple(stream.walk.base for stream in found.streams) == want
+
+
+def test_the_row_set_of_a_search_stays_the_first() -> None:
+    """The one access that is followed of a search is to address 0."""
+    (found,) = renumbered(xor(9 * SET, 0, 3 * SET), used=1)
+    assert [stream.walk.base for stream in found.streams] == [SET, 0, 2 * SET]
+
+
+@each_part
+def test_a_row_set_is_that_of_the_chip(part: SdramPart) -> None:
+    assert SdramRows(part=part, clock_hz=100_000_000).row_set == SET

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_BYTES, Lane, Mode, Op, Port, Status
+from bitlane_rtl.abi import MAX_LOOPS, RECORD_BYTES, Lane, Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.campaigns.arrays import noise
 from bitlane_sim.campaigns.contract import execute
@@ -28,6 +28,7 @@ from support.record import Record
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
+from support.sim.beside import raw_record
 from support.watched import expect_order, places_of, walk_of
 
 BASE, SIZE = 0x4000, 1024
@@ -36,6 +37,15 @@ CONFIGURATIONS = {
     width: Configuration(data_width=width, memory_base=BASE, memory_bytes=4 * SIZE, loops=MAX_LOOPS)
     for width in (32, 64, 128)
 }
+
+
+def expect_task(interpreter: Interpreter, task: Task, chance: random.Random, by: str = "") -> None:
+    """Execute ``task`` on the memory as it is, and expect the bytes of `apply`."""
+    first = interpreter.configuration.memory_base
+    want = np.concatenate([np.zeros(first, np.uint8), interpreter.memory])
+    apply(task, want)
+    assert interpreter.execute(padded(pack(task), chance)) is None, f"{by}: {task}"
+    assert np.array_equal(interpreter.memory, want[first:]), f"{by}: {task}"
 
 
 def padded(words: list[int], chance: random.Random) -> bytes:
@@ -50,16 +60,11 @@ def test_commands_do_what_python_computes_element_by_element(width: int, seed: i
     chance = random.Random(seed)
     configuration = CONFIGURATIONS[width]
     interpreter = Interpreter(configuration)
-    noise_bytes = np.random.default_rng(seed).integers(0, 256, 4 * SIZE, np.uint8)
-    interpreter.memory[:] = noise_bytes
-    # Addresses of the tasks are those of the memory, which begins at BASE.
-    want = np.concatenate([np.zeros(BASE, np.uint8), noise_bytes])
+    interpreter.memory[:] = np.random.default_rng(seed).integers(0, 256, 4 * SIZE, np.uint8)
     draws = RandomCommands(configuration=configuration, size=SIZE, a=BASE, b=BASE + SIZE, long=0.2)
     for number in range(40):
         task = draws.draw(chance, BASE + chance.choice([2, 3]) * SIZE)
-        assert interpreter.execute(padded(pack(task), chance)) is None, task
-        apply(task, want)
-        assert np.array_equal(interpreter.memory, want[BASE:]), f"seed {seed}, {number}: {task}"
+        expect_task(interpreter, task, chance, f"seed {seed}, {number}")
 
 
 def is_defined(task: Task) -> bool:
@@ -83,11 +88,8 @@ def test_streams_that_overlap_as_the_contract_allows(seed: int) -> None:
         task = draws.draw(chance, 0)
         if not is_defined(task):
             continue
-        want = np.random.default_rng(ops.total()).integers(0, 256, SIZE, np.uint8)
-        interpreter.memory[:] = want
-        assert interpreter.execute(padded(pack(task), chance)) is None, task
-        apply(task, want)
-        assert np.array_equal(interpreter.memory, want), f"seed {seed}: {task}"
+        interpreter.memory[:] = np.random.default_rng(ops.total()).integers(0, 256, SIZE, np.uint8)
+        expect_task(interpreter, task, chance, f"seed {seed}")
         ops[task.op] += 1
 
 
@@ -106,24 +108,16 @@ def test_a_copy_within_one_run_reads_before_it_writes(
     )
     assert is_defined(task)
     interpreter = Interpreter(CONFIGURATIONS[64])
-    before = np.random.default_rng(1).integers(0, 256, 4 * SIZE, np.uint8)
-    interpreter.memory[:] = before
-    want = np.concatenate([np.zeros(BASE, np.uint8), before])
-    apply(task, want)
-    assert interpreter.execute(padded(pack(task), random.Random(1))) is None
-    assert np.array_equal(interpreter.memory, want[BASE:])
+    interpreter.memory[:] = np.random.default_rng(1).integers(0, 256, 4 * SIZE, np.uint8)
+    expect_task(interpreter, task, random.Random(1))
 
 
 @pytest.mark.parametrize("lane", Lane)
 @pytest.mark.parametrize(
     ("op", "saturate", "arithmetic"),
     [
-        (Op.SHIFT_LEFT, False, False),
-        (Op.SHIFT_LEFT, True, False),
-        (Op.SHIFT_RIGHT, False, False),
-        (Op.SHIFT_RIGHT, True, False),
-        (Op.SHIFT_RIGHT, False, True),
-        (Op.SHIFT_RIGHT, True, True),
+        *((Op.SHIFT_LEFT, saturate, False) for saturate in (False, True)),
+        *((Op.SHIFT_RIGHT, *flags) for flags in product((False, True), repeat=2)),
     ],
 )
 def test_shifts_by_counts_around_the_width(
@@ -144,11 +138,8 @@ def test_shifts_by_counts_around_the_width(
                 at = start + place * lane.bytes
                 element = np.frombuffer(pair[stream].to_bytes(lane.bytes, "little"), np.uint8)
                 interpreter.memory[at : at + lane.bytes] = element
-    want = np.concatenate([np.zeros(BASE, np.uint8), interpreter.memory])
     task = Task(op, *walks, saturate=saturate, arithmetic=arithmetic)
-    apply(task, want)
-    assert interpreter.execute(padded(pack(task), random.Random(1))) is None
-    assert np.array_equal(interpreter.memory, want[BASE:]), task
+    expect_task(interpreter, task, random.Random(1))
 
 
 SEARCHING = Configuration(
@@ -157,13 +148,10 @@ SEARCHING = Configuration(
 
 
 def search_record(a: int, a_last: int, run: int) -> bytes:
-    words = dict.fromkeys(RECORD, 0)
-    words |= {"RUN": run, "A_BASE": a, "A_LAST": a_last}
-    words |= {"B_BASE": 0, "B_LAST": 7, "Y_BASE": 256, "Y_LAST": 256 + 4 * 8 - 1}
     fields = {"OP": Op.SEARCH, "LANE": Lane.BITS_8, "OUT_LANE": Lane.BITS_32, "LOOPS": 1}
-    words["CONTROL"] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
-    every = [words[name] for name in RECORD]
-    return padded(reseal(every, 8), random.Random(1))
+    places = {"B_LAST": 7, "Y_BASE": 256, "Y_LAST": 256 + 4 * 8 - 1}
+    words = raw_record(fields, RUN=run, A_BASE=a, A_LAST=a_last, **places)
+    return padded(reseal(words, 8), random.Random(1))
 
 
 @pytest.mark.parametrize(("short", "a_last"), [(256, 0x3FFF), (256, 5), (252, 0x3FFF), (1, 0x3FFF)])

@@ -1,0 +1,121 @@
+"""Circuits beside the device `numpy`: the same accesses for both, and their counters. No tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bitlane.links.link import Link
+from bitlane_boards.board import Board
+from bitlane_boards.predicted import predicted_boards
+from bitlane_rtl.abi import CONTROL_BASE, RECORD, RECORD_BYTES, RING_OFFSET, WORD_BYTES, register
+from bitlane_sim.circuit_options import configuration_of
+from bitlane_sim.device.link import open_link as open_circuit
+from bitlane_sim.numpy_device.counters import PredictedCounters
+from bitlane_sim.numpy_device.cycles import CounterValues
+from bitlane_sim.numpy_device.link import open_link as open_numpy
+from bitlane_sim.numpy_device.memories import SdramRows
+from support.sim.board_engine import SimulatedBoard
+
+Records = Sequence[Sequence[int]]
+
+
+def raw_record(fields: Mapping[str, int], **words: int) -> list[int]:
+    """Return the words of a record, unsealed; those and the fields of CONTROL not named are 0."""
+    control = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
+    return [(words | {"CONTROL": control}).get(name, 0) for name in RECORD]
+
+
+def read_words(link: Link, offset: int, count: int = 1) -> list[int]:
+    found: list[int] = link.read(CONTROL_BASE + offset, count * WORD_BYTES).view("<u4").tolist()
+    return found
+
+
+class PairedLinks:
+    """A compiled circuit and the model of it, which get the same writes of the control window."""
+
+    stalls: tuple[tuple[str, ...], int] = (("a_stalls", "b_stalls"), 4)
+    """Counters that are compared within a tenth of the cycles, or so many cycles."""
+    equal = "a_beats", "b_beats", "y_beats", "y_stalls"
+
+    def __init__(self, options: str = "", latency: int = 0) -> None:
+        self.options = f"{options}&latency={latency}".lstrip("&")
+        self.configuration = configuration_of(f"sim?{options}".rstrip("?"))
+        self.circuit = open_circuit(f"sim:compiled?{self.options}")
+        self.model = open_numpy(f"numpy?{self.options}")
+        self.links: tuple[Link, Link] = self.circuit, self.model
+        self.index = 0
+        self.log: list[str] = []
+
+    def close(self) -> None:
+        for link in self.links:
+            link.close()
+
+    def write(self, offset: int, *words: int) -> None:
+        self.log.append(f"write {offset:#x}: {[hex(word) for word in words]}")
+        for link in self.links:
+            link.write(CONTROL_BASE + offset, np.array(words, "<u4"))
+
+    def fill(self, words: Sequence[int], *, ring: bool) -> None:
+        """Write a record into the next slot, and ring the doorbell at the end of a job."""
+        self.write(RING_OFFSET + self.index % self.configuration.slots * RECORD_BYTES, *words)
+        self.index += 1
+        if ring:
+            self.write(register("DOORBELL").offset, self.index % (1 << 16))
+
+    def execute(self, records: Records) -> tuple[CounterValues, CounterValues]:
+        """Submit ``records`` with one doorbell. Return the counters of both links."""
+        self.write(register("COUNTERS_CLEAR").offset, 1)
+        for number, words in enumerate(records, 1):
+            self.fill(words, ring=number == len(records))
+        for _ in range(20_000):
+            self.circuit.simulator.step(50)
+            if not read_words(self.circuit, register("STATUS").offset)[0] & 1:
+                break
+        first, count = register("BUSY_CYCLES").offset, len(CounterValues._fields)
+        circuit, model = (CounterValues(*read_words(x, first, count)) for x in self.links)
+        return circuit, model
+
+
+def submit(
+    counters: PredictedCounters, records: Records, wrote: Sequence[tuple[int, bool]] = ((32, True),)
+) -> CounterValues:
+    """Return the predicted counters of a job.
+
+    ``wrote``: the words of each write before the job, and whether it was to the ring.
+    """
+    counters.clear()
+    for words, ring in wrote:
+        counters.wrote(words, ring=ring)
+    counters.submitted(
+        tuple(np.array(each, "<u4").tobytes().ljust(RECORD_BYTES, b"\0") for each in records)
+    )
+    return counters.counts()
+
+
+EARLIER = (32, True), (20, False)
+"""Writes after which the records have been in the ring for a while."""
+
+
+class PairedBoard:
+    """The simulated engine of a board on its memory, and the prediction of its counters.
+
+    Stalls of a board without counters cannot be read. ``due``: cycles to the next refresh.
+    """
+
+    equal = "a_beats", "b_beats", "y_beats"
+
+    def __init__(self, board: Board, due: int) -> None:
+        self.options = f"{board.name}, refresh in {due}"
+        self.memory = predicted_boards()[board.name].memory
+        if isinstance(self.memory, SdramRows):
+            self.memory = replace(self.memory, due=due)
+        self.configuration = replace(board.configuration, counters=True)
+        names = ("a_stalls", "b_stalls", "y_stalls") if board.configuration.counters else ()
+        self.stalls: tuple[tuple[str, ...], int] = (names, 10)
+        self._board = SimulatedBoard(board, due)
+        self._counters = PredictedCounters(self.configuration, self.memory)
+        self.close = self._board.close
+
+    def execute(self, records: Records) -> tuple[CounterValues, CounterValues]:
+        return self._board.execute(records), submit(self._counters, records, EARLIER)
