@@ -1,36 +1,79 @@
-"""Refusals of arrays as rows of a table: a call, its error and words of the message."""
+"""Refusals as rows of a table: a call, its error and words of the message."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import pytest
+from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from bitlane import BitlaneError, Device
-from support.host.arrays import link_of
+from bitlane.driver.driver import Driver
+from support.host.model_link import ModelLink
 
 Refusal = tuple[Callable[[Any], Any], type[Exception], str]
 """A call on an array, the error that it raises, and a pattern that is in the message."""
 
+THINGS: st.SearchStrategy[Any] = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.binary(max_size=9)
+    | st.lists(st.none() | st.integers(-2, 9) | st.text(max_size=3), max_size=3)
+    | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
+    | st.sampled_from([object(), len, np.uint8, np.zeros((2, 2)), np.array([None]), 1j, {3}])
+)
+"""Values of any kind: most arguments take few of them."""
+
+
+class Driven(Protocol):
+    """A device of any face, on a driver of a `ModelLink`."""
+
+    @property
+    def driver(self) -> Driver: ...
+
+
+def literal(words: str) -> str:
+    """Return the pattern of ``words``, in which three dots stand for anything."""
+    return ".*".join(map(re.escape, words.split("...")))
+
+
+def uses(device: Driven) -> tuple[int, int, int]:
+    """Return how many commands and writes a device has got, and its allocations."""
+    link = device.driver.link
+    assert isinstance(link, ModelLink)
+    writes = sum(kind == "write" for kind, _, _ in link.traffic)
+    return len(link.log), writes, device.driver.allocator.pieces
+
 
 @contextmanager
-def refused(device: Device, error: type[Exception], words: str) -> Iterator[None]:
+def refused(device: Driven, error: type[Exception], words: str) -> Iterator[None]:
     """Assert that the block raises ``error`` in one line, and uses ``device`` for nothing.
 
     The message contains ``words``. Nothing is written to it, executed, allocated or freed.
     """
-
-    def uses() -> tuple[int, int, int]:
-        writes = [kind for kind, _, _ in link_of(device).traffic if kind == "write"]
-        return len(link_of(device).log), len(writes), device.driver.allocator.pieces
-
-    before = uses()
+    before = uses(device)
     with pytest.raises(error, match=words) as caught:
         yield
     assert isinstance(caught.value, BitlaneError) or error is TypeError
     assert "\n" not in str(caught.value)
-    assert uses() == before
+    assert uses(device) == before
+
+
+def expect_taken_or_refused(device: Driven, call: Callable[[], object]) -> None:
+    """Expect that ``call`` returns, or is refused in one line and uses ``device`` for nothing."""
+    before = uses(device)
+    try:
+        call()
+    except BitlaneError as error:
+        assert str(error)
+        assert "\n" not in str(error)
+        assert uses(device) == before
 
 
 def refusals(content: ArrayLike, rows: Sequence[Refusal]) -> Callable[..., None]:
