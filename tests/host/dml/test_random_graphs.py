@@ -3,10 +3,10 @@
 Graphs are fused or not, in any layout, on circuits with and without the count of a logic operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from bitlane.dml import (
 from bitlane.dml.operators import OPERATOR_DESCS, NodeDesc, OperatorDesc
 from bitlane_rtl.abi import Mode, Op
 from support.host.model_driver import ModelDriver
+from support.seeds import examples
 from support.system.jobs import Job, jobs
 from support.system.jobs import evaluate as evaluate_jobs
 from support.system.jobs import execute as execute_jobs
@@ -55,6 +56,8 @@ class Sketch:
     sources: list[list[tuple[bool, int]]] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
     """Nodes that write the outputs of the graph."""
+    size: int = 0
+    """Bytes of each tensor, if it is not 0."""
 
 
 def elements(tensor: BufferTensorDesc, total: int) -> Mask:
@@ -67,9 +70,12 @@ def elements(tensor: BufferTensorDesc, total: int) -> Mask:
 
 
 @st.composite
-def sketches(draw: st.DrawFn, *, sums: bool, most: int = 6) -> Sketch:
-    """Return graphs of up to ``most`` nodes; REDUCE is one of them only if ``sums`` is set."""
-    sketch = Sketch()
+def sketches(draw: st.DrawFn, *, sums: bool, most: int = 6, size: int = 0) -> Sketch:
+    """Return graphs of up to ``most`` nodes; REDUCE is one of them only if ``sums`` is set.
+
+    ``size``: the number of bytes of each input, which most outputs fill, too.
+    """
+    sketch = Sketch(size=size)
     written: list[Mask] = []
     for _ in range(draw(st.integers(1, most))):
         counts = [k for k, node in enumerate(sketch.nodes) if _is_count(node)] if sums else []
@@ -92,7 +98,8 @@ def _operators(draw: st.DrawFn, sketch: Sketch, written: list[Mask]) -> Operator
     kind = draw(st.sampled_from(sorted(OPERATOR_DESCS.values(), key=lambda kind: kind.op)))
     outer, source, total = draw(_origins(sketch))
     exact = None if outer else sketch.nodes[source].output_tensor
-    first = draw(_views(total))
+    sizes = draw(_whole(total)) if sketch.size else (None, None)
+    first = draw(_views(total, *sizes))
     allowed = np.ones(total, np.bool_) if outer else written[source]
     if not outer and (draw(st.booleans()) or not _reads(first, allowed)):
         assert exact is not None
@@ -117,7 +124,7 @@ def _operators(draw: st.DrawFn, sketch: Sketch, written: list[Mask]) -> Operator
     sketch.sources.append(sources)
     counts = kind is dml.ElementWiseBitCountOperatorDesc
     out_type = draw(st.sampled_from(_COUNTED)) if counts else first.data_type
-    tensors.append(draw(_outputs(out_type, first.sizes)))
+    tensors.append(draw(_outputs(out_type, first.sizes, gaps=not sketch.size)))
     return cast(Callable[..., OperatorDesc], kind)(*tensors)
 
 
@@ -129,7 +136,7 @@ def _origins(draw: st.DrawFn, sketch: Sketch) -> tuple[bool, int, int]:
         number = last - draw(st.integers(0, min(2, last)))
         return False, number, sketch.nodes[number].output_tensor.total_tensor_size_in_bytes
     if not sketch.sizes or draw(st.booleans()):
-        draw(_new_input(sketch, draw(st.sampled_from([16, 96, 160]))))
+        draw(_new_input(sketch, sketch.size or draw(st.sampled_from([16, 96, 160]))))
     number = draw(st.integers(0, len(sketch.sizes) - 1))
     return True, number, sketch.sizes[number]
 
@@ -139,6 +146,14 @@ def _new_input(draw: st.DrawFn, sketch: Sketch, size: int) -> int:
     sketch.sizes.append(size)
     sketch.owned.append(draw(st.integers(0, 4)) == 0)
     return len(sketch.sizes) - 1
+
+
+@st.composite
+def _whole(draw: st.DrawFn, total: int) -> tuple[DataType, tuple[int, ...]]:
+    """Draw a type and sizes of a tensor that fills ``total`` bytes."""
+    data_type = draw(st.sampled_from(_UNSIGNED[:3]))
+    room, columns = total // data_type.itemsize, draw(st.sampled_from([1, 4, 8]))
+    return data_type, (room // columns, columns) if room % columns == 0 else (room,)
 
 
 @st.composite
@@ -170,14 +185,16 @@ def _views(
 
 
 @st.composite
-def _outputs(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...]) -> BufferTensorDesc:
+def _outputs(
+    draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *, gaps: bool = True
+) -> BufferTensorDesc:
     """Draw an output: packed in any order of axes, now and then with gaps and bytes behind it."""
     strides, step = [0] * len(sizes), 1
-    for axis in draw(st.permutations(range(len(sizes)))):
+    for axis in draw(st.permutations(range(len(sizes)))) if gaps else reversed(range(len(sizes))):
         strides[axis] = step
-        step = step * sizes[axis] + draw(st.sampled_from([0, 0, 0, 1, 3]))
+        step = step * sizes[axis] + (draw(st.sampled_from([0, 0, 0, 1, 3])) if gaps else 0)
     plain = BufferTensorDesc(data_type, sizes, strides)
-    total = plain.total_tensor_size_in_bytes + draw(st.sampled_from([0, 0, 0, 8]))
+    total = plain.total_tensor_size_in_bytes + (draw(st.sampled_from([0, 0, 0, 8])) if gaps else 0)
     return BufferTensorDesc(data_type, sizes, strides, TensorFlags.NONE, total)
 
 
@@ -234,30 +251,43 @@ def _used(sketch: Sketch) -> list[int]:
     return sorted({source for sources in sketch.sources for outer, source in sources if outer})
 
 
-def execute(device: dml.Device, sketch: Sketch, inputs: list[Bytes]) -> list[Bytes]:
-    """Compile and initialize a graph, dispatch it twice, and return the bytes of every output."""
+def record(
+    device: dml.Device,
+    sketch: Sketch,
+    inputs: Sequence[BufferBinding],
+    outputs: Sequence[BufferBinding],
+    times: int = 1,
+) -> dml.CommandList:
+    """Compile a graph; record that it is initialized, and so many dispatches."""
     operator = compile_sketch(device, sketch)
     recorder, commands = device.create_command_recorder(), device.create_command_list()
     initializer = device.create_operator_initializer([operator])
     table = device.create_binding_table(initializer)
-    bound = []
-    for k in _used(sketch):
-        buffer = device.create_buffer(inputs[k].size)
-        buffer.write(inputs[k])
-        bound.append((BufferBinding(buffer), sketch.owned[k]))
+    bound = [(inputs[k], sketch.owned[k]) for k in _used(sketch)]
     table.bind_inputs([[binding if owned else None for binding, owned in bound]])
     recorder.record_dispatch(commands, initializer, table)
-    outputs = [
-        device.create_buffer(sketch.nodes[k].output_tensor.total_tensor_size_in_bytes)
-        for k in sketch.results
-    ]
     table = device.create_binding_table(operator)
     table.bind_inputs([None if owned else binding for binding, owned in bound])
-    table.bind_outputs([BufferBinding(buffer) for buffer in outputs])
-    for _ in range(2):
+    table.bind_outputs(outputs)
+    for _ in range(times):
         recorder.record_dispatch(commands, operator, table)
-    device.execute(commands)
+    return commands
+
+
+def execute(device: dml.Device, sketch: Sketch, inputs: list[Bytes]) -> list[Bytes]:
+    """Dispatch a graph twice, and return the bytes of every output."""
+    sources = [device.create_buffer(x.size) for x in inputs]
+    for buffer, x in zip(sources, inputs, strict=True):
+        buffer.write(x)
+    outputs = [device.create_buffer(size) for size in _sizes(sketch)]
+    bindings = [[BufferBinding(x) for x in buffers] for buffers in (sources, outputs)]
+    device.execute(record(device, sketch, *bindings, times=2))
     return [buffer.read().view(np.uint8) for buffer in outputs]
+
+
+def _sizes(sketch: Sketch) -> list[int]:
+    """Return the number of bytes of each output."""
+    return [sketch.nodes[k].output_tensor.total_tensor_size_in_bytes for k in sketch.results]
 
 
 def evaluate(sketch: Sketch, inputs: list[Bytes]) -> list[tuple[Bytes, Mask]]:
@@ -299,6 +329,54 @@ def test_agree_with_the_golden_model(sketch: Sketch, seed: int) -> None:
 def test_agree_on_circuits_without_fusion(data_bytes: int, sketch: Sketch, seed: int) -> None:
     modes = frozenset(Mode) - {Mode.SUM}
     agrees(ModelDriver(ops=_EIGHT, modes=modes, data_bytes=data_bytes), sketch, seed)
+
+
+# --- graphs over their own inputs -------------------------------------------------------------
+
+OFFSETS = st.lists(st.sampled_from([0, 0, 0, 0, 16, 64, 64, 128]), min_size=32, max_size=32)
+"""Places in a buffer: alone, in place of one another, and overlapping in part."""
+
+
+def runs_over_itself(sketch: Sketch, offsets: list[int], seed: int) -> bool:
+    """Return whether a graph in one buffer is accepted; expect the golden model's bytes then."""
+    before = np.random.default_rng(seed).integers(0, 256, 192, np.uint8)
+    starts = iter(offsets)
+    ranges = [[(next(starts), size) for size in sizes] for sizes in (sketch.sizes, _sizes(sketch))]
+    with dml.Device(ModelDriver()) as device:
+        buffer = device.create_buffer(before.size)
+        buffer.write(before)
+        bindings = [[BufferBinding(buffer, *each) for each in some] for some in ranges]
+        wanted, fine = before.copy(), True
+        try:
+            device.execute(record(device, sketch, *bindings))
+        except dml.DmlError:
+            fine = False
+        else:
+            inputs = [before[at : at + size] for at, size in ranges[0]]
+            results = [bytes_ for bytes_, _ in evaluate(sketch, inputs)]
+            for (at, size), result in zip(ranges[1], results, strict=True):
+                wanted[at : at + size] = result
+        different = np.flatnonzero(buffer.read() != wanted)
+    assert not different.size, f"noise of seed {seed}, {offsets}, {sketch}: bytes {different[:8]}"
+    return fine
+
+
+OVER_ITSELF = st.tuples(sketches(sums=False, most=3, size=64), OFFSETS, st.integers(0, 2**32 - 1))
+
+
+def test_graphs_over_their_own_inputs_are_refused_or_right() -> None:
+    outcomes: set[str] = set()
+
+    @examples(2)
+    @given(OVER_ITSELF)
+    def run(case: tuple[Any, ...]) -> None:
+        sketch, offsets, _ = case
+        inputs, rest = offsets[: len(sketch.sizes)], offsets[len(sketch.sizes) :]
+        apart = {*inputs}.isdisjoint(rest[: len(sketch.results)])
+        outcomes.add(("apart" if apart else "shared") if runs_over_itself(*case) else "refused")
+
+    run()
+    assert outcomes == {"apart", "shared", "refused"}
 
 
 # --- operators and aliases --------------------------------------------------------------------

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from bitlane import dml
-from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, FeatureLevel
 from support.host.model_driver import ModelDriver
+from support.host.refusals import literal, refused
 
 REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
@@ -84,30 +85,44 @@ class Bench:
         """Record a dispatch with the bindings of the bench's table."""
         self.recorder.record_dispatch(self.commands, self.operator, self.table)
 
-    def refuse_dispatch(
-        self, bindings: Sequence[BufferBinding | None], found: str, expected: str
-    ) -> None:
-        """Expect that each binding is accepted by itself, and their dispatch is refused."""
-        self.bind(*bindings)
-        self.refuse(self.record, found, expected)
+    def create(self, desc: Any, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> dml.Operator:
+        """Return an operator of the bench's driver at a feature level."""
+        return dml.Device(self.driver, level).create_operator(desc)
 
-    def refuse_execution(self, found: str, expected: str) -> None:
-        self.refuse(lambda: self.device.execute(self.commands), found, expected)
+    def use(self, desc: dml.OperatorDesc, *places: Any) -> None:
+        """Record a dispatch of an operator that is not initialised; the last place is the output's.
 
-    def refuse(
-        self, action: Callable[[], object], found: str, expected: str, hresult: str = REMOVED
-    ) -> None:
-        """Expect that ``action`` raises an error, and that nothing is executed."""
-        before = list(self.model.calls)
-        with pytest.raises(dml.DmlError) as caught:
+        A place is an offset in the buffer, an offset and a size, a binding or None.
+        """
+        self.record_dispatch(self.compile(desc), *map(self.bound, places))
+
+    def bound(self, place: Any) -> Any:
+        """Return the binding at an offset of the buffer, or ``place`` if it is none."""
+        if isinstance(place, tuple):
+            return self.at(*place)
+        return self.at(place) if isinstance(place, int) else place
+
+    def refuse_execution(self, words: str) -> None:
+        self.refuse(lambda: self.device.execute(self.commands), words)
+
+    def refuse(self, action: Callable[[], object], words: str, code: str = REMOVED) -> None:
+        """Expect that ``action`` is refused with ``code``, and that nothing is executed."""
+        with refused(self.device, dml.DmlError, f"^{code}: {literal(words)}"):
             action()
-        expect_error(caught.value, found, expected, hresult)
-        assert self.model.calls == before
 
 
-def expect_error(error: dml.DmlError, found: str, expected: str, hresult: str) -> None:
-    """Expect that an error names the value in ``found`` and the requirement in ``expected``."""
-    assert error.hresult == hresult
-    assert f"{error.tensor}.{error.field} is {error.value}" == found
-    assert expected in error.expected
-    assert str(error) == f"{hresult}: {found}; expected {error.expected}"
+def refusals(
+    prefix: str, rows: Sequence[tuple[Callable[[Any], object], str]], error: Any = dml.DmlError
+) -> Callable[..., None]:
+    """Return a test of each row's call on a bench: its message begins with ``prefix`` and words.
+
+    Three dots stand for any text.
+    """
+
+    @pytest.mark.parametrize(("call", "words"), rows)
+    def test(call: Callable[[Any], object], words: str) -> None:
+        bench = Bench(NOT(U8, U8))
+        with refused(bench.device, error, f"^{literal(prefix + words)}"):
+            call(bench)
+
+    return test
