@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane import ArrayIndexError, BinaryIndex, SearchError
-from bitlane.api.device import Device
-from bitlane.errors import DataTypeError, LinkError
+from bitlane import BinaryIndex, DataTypeError, Device, LinkError, SearchError
 from support.host.arrays import model, random, same
+from support.host.indexes import METRICS, expect_equal, index_of
+from support.host.refusals import refused
 
 
 @pytest.fixture
@@ -23,53 +23,42 @@ def device() -> Iterator[Device]:
         yield device
 
 
-def filled(device: Device, *counts: int, metric: str = "hamming") -> tuple[BinaryIndex, Any]:
-    """Return an index of 24-bit rows, added in calls of ``counts`` rows, and the rows."""
-    index = BinaryIndex(device, 24, metric=metric)
-    parts = [random((count, 3), "u1", count) for count in counts]
-    for part in parts:
-        index.add(part)
-    return index, np.concatenate([np.zeros((0, 3), "u1"), *parts])
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "index.npz"
 
 
-@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("counts", [(), (5,), (40, 1, 300), (2500,)])
 def test_an_index_that_is_saved_and_loaded_finds_the_same(
-    device: Device, tmp_path: Path, metric: str, counts: tuple[int, ...]
+    device: Device, file: Path, metric: str, counts: tuple[int, ...]
 ) -> None:
-    index, rows = filled(device, *counts, metric=metric)
-    file = tmp_path / "index.npz"
+    rows = random((sum(counts), 3), "u1")
+    index = index_of(rows[:0], device=device, metric=metric)
+    for end, count in zip(np.cumsum(counts), counts, strict=True):
+        index.add(rows[end - count : end])
     index.save(file)
     with model() as other:
         again = BinaryIndex.load(other, str(file))
         assert (again.ntotal, again.dimension, again.metric) == (len(rows), 24, metric)
-        for one, two in zip(index.search(rows[:3], 4), again.search(rows[:3], 4), strict=True):
-            assert same(one, two)
+        expect_equal(index.search(rows[:3], 4), again.search(rows[:3], 4))
         again.add(random((1, 3), "u1"))
         assert again.ntotal == len(rows) + 1
     with np.load(file) as archive:
         assert same(archive["rows"], rows)
 
 
-def test_a_row_comes_back_from_wherever_it_is(device: Device) -> None:
-    index, rows = filled(device, 40, 1, 3000)
-    assert rows.nbytes > 1 << 13, "the device has room for all"
-    for i in (0, 39, 40, 41, 3040, np.int64(2000)):
-        assert same(index.reconstruct(i), rows[i])
-    for i in (-1, 3041):
-        with pytest.raises(ArrayIndexError, match=f"i: {i}; expected 0 to 3040"):
-            index.reconstruct(i)
-    with pytest.raises(SearchError, match=r"i: 1\.5; expected a whole number"):
-        index.reconstruct(1.5)  # type: ignore[arg-type]
-    index.reset()
-    with pytest.raises(ArrayIndexError, match="i: 0; the index is empty"):
-        index.reconstruct(0)
-
-
-def test_a_row_that_is_given_back_is_a_copy(device: Device) -> None:
-    index, rows = filled(device, 3000)
-    index.reconstruct(2999)[:] = 0
-    assert same(index.reconstruct(2999), rows[2999])
+def test_ids_are_saved(device: Device, file: Path) -> None:
+    rows, ids = random((40, 3), "u1"), np.arange(40)[::-1] * 10 - 5
+    index = index_of(rows, ids)
+    index.remove_ids(ids[::3])
+    index.save(file)
+    again = BinaryIndex.load(device, file)
+    assert same(again.ids, index.ids)
+    expect_equal(again.search(rows, 4), index.search(rows, 4))
+    with np.load(file) as archive:
+        assert same(archive["ids"], index.ids)
+        assert str(archive["format"]) == "bitlane.BinaryIndex 2"
 
 
 def archive(**members: Any) -> bytes:
@@ -112,8 +101,7 @@ def archive_of_shape(shape: str) -> bytes:
 
 
 @pytest.mark.parametrize(("members", "ids"), [(GOOD, [0, 1]), (OWN, [7, -3])])
-def test_files_of_all_formats(device: Device, tmp_path: Path, members: Any, ids: Any) -> None:
-    file = tmp_path / "index.npz"
+def test_files_of_all_formats(device: Device, file: Path, members: Any, ids: Any) -> None:
     file.write_bytes(archive(**members))
     index = BinaryIndex.load(device, file)
     assert (index.ids.tolist(), index.metric) == (ids, "hamming")
@@ -157,17 +145,27 @@ def test_files_of_all_formats(device: Device, tmp_path: Path, members: Any, ids:
         (archive(**GOOD | {"metric": "cosine"}), "metric: 'cosine'"),
     ],
 )
-def test_other_files(device: Device, tmp_path: Path, content: bytes, message: str) -> None:
-    file = tmp_path / "index.npz"
+def test_other_files(device: Device, file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
-    with pytest.raises(SearchError, match=message) as caught:
+    with refused(device, SearchError, message) as caught:
         BinaryIndex.load(device, file)
     assert str(caught.value).isprintable()
-    assert device.driver.allocator.pieces == 0
 
 
-def test_a_small_file_takes_little_memory(device: Device, tmp_path: Path) -> None:
-    file = tmp_path / "index.npz"
+def test_no_damage_of_a_file_hides_ids(file: Path) -> None:
+    index = index_of(random((3, 3), "u1"), [5, 6, 9])
+    index.save(file)
+    content = file.read_bytes()
+    for place in range(content.index(b"PK\x01\x02"), len(content)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            ids = BinaryIndex.load(index.device, file).ids
+        except SearchError:
+            continue
+        assert ids.tolist() == [5, 6, 9], place
+
+
+def test_a_small_file_takes_little_memory(device: Device, file: Path) -> None:
     rows = np.zeros((1 << 16, 1 << 10), np.uint8)
     file.write_bytes(archive_with(npy(rows), zipfile.ZIP_DEFLATED))
     assert file.stat().st_size < 1 << 17
@@ -186,40 +184,59 @@ def test_an_array_of_numpys_is_refused(device: Device, tmp_path: Path) -> None:
         BinaryIndex.load(device, tmp_path / "rows.npy")
 
 
-def test_files_that_cannot_be_read_or_written_are_named(device: Device, tmp_path: Path) -> None:
-    index, _ = filled(device, 3)
-    wrong: list[tuple[Callable[[], Any], str]] = [
-        (lambda: BinaryIndex.load(device, tmp_path / "none"), "none: No such file"),
-        (lambda: BinaryIndex.load(device, tmp_path), "Is a directory"),
-        (lambda: index.save(tmp_path / "none" / "x.npz"), "No such file"),
-        (lambda: index.save(tmp_path), "expected one that can be written"),
-        (lambda: index.save("a\0b"), "null byte; expected one that can be written"),
-        (lambda: index.save("\ud800"), "surrogates not allowed; expected one that can be"),
-        (lambda: BinaryIndex.load(device, "a\0b"), "expected one that BinaryIndex.save wrote"),
-        (lambda: BinaryIndex.load(device, "\ud800"), "expected one that BinaryIndex.save wrote"),
-        (lambda: index.save(3), "file: of type int; expected a path"),  # type: ignore[arg-type]
-        (lambda: BinaryIndex.load(device, None), "file: of type NoneType"),  # type: ignore[arg-type]
-    ]
-    for call, message in wrong:
-        with pytest.raises(SearchError, match=message):
-            call()
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda i, f: BinaryIndex.load(i.device, f / "none"), SearchError, "none: No such file"),
+        (lambda i, f: BinaryIndex.load(i.device, f), SearchError, "Is a directory"),
+        (lambda i, f: i.save(f / "none" / "x.npz"), SearchError, "No such file"),
+        (lambda i, f: i.save(f), SearchError, "expected one that can be written"),
+        (lambda i, f: i.save("a\0b"), SearchError, "null byte; expected one that can be written"),
+        (lambda i, f: i.save("\ud800"), SearchError, "surrogates not allowed; expected one that"),
+        (
+            lambda i, f: BinaryIndex.load(i.device, "a\0b"),
+            SearchError,
+            r"that BinaryIndex\.save wr",
+        ),
+        (
+            lambda i, f: BinaryIndex.load(i.device, "\ud800"),
+            SearchError,
+            r"BinaryIndex\.save wrote",
+        ),
+        (lambda i, f: i.save(3), SearchError, "file: of type int; expected a path"),
+        (lambda i, f: BinaryIndex.load(i.device, None), SearchError, "file: of type NoneType"),
+        (lambda i, f: BinaryIndex.load("sim", f / "x.npz"), DataTypeError, "device: "),
+    ],
+)
+def test_files_that_cannot_be_read_or_written_are_named(
+    device: Device,
+    tmp_path: Path,
+    call: Callable[[Any, Path], Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    index = index_of(random((3, 3), "u1"), device=device)
+    with refused(device, error, message):
+        call(index, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_stays_as_it_was_if_the_rows_cannot_be_read(device: Device, tmp_path: Path) -> None:
-    index, rows = filled(device, 3)
-    file = tmp_path / "index.npz"
+def test_a_file_stays_as_it_was_if_the_rows_cannot_be_read(device: Device, file: Path) -> None:
+    index = index_of(random((3, 3), "u1"), device=device)
     index.save(file)
     before = file.read_bytes()
     device.close()
-    with pytest.raises(LinkError, match="the device is closed"):
-        index.save(file)
-    with pytest.raises(LinkError, match="the device is closed"):
-        BinaryIndex.load(device, file)
-    with pytest.raises(LinkError, match="the device is closed"):
-        index.reconstruct(0)
-    with pytest.raises(DataTypeError, match="device: "):
-        BinaryIndex.load("sim", file)  # type: ignore[arg-type]
+    calls: list[Callable[[], Any]] = [
+        lambda: index.save(file),
+        lambda: BinaryIndex.load(device, file),
+        lambda: index.reconstruct(0),
+        lambda: index.add(ROWS),
+        lambda: index.search(ROWS),
+        lambda: index.range_search(ROWS, 1),
+    ]
+    for call in calls:
+        with refused(device, LinkError, "the device is closed"):
+            call()
+    index.reset()
     assert file.read_bytes() == before
     assert zipfile.is_zipfile(file)
-    assert len(rows) == 3

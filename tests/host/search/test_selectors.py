@@ -1,35 +1,37 @@
-"""Selections of rows by their ids: which they select, what they refuse, what they combine with."""
+"""Selections of rows by their ids: what they select, and which way their rows are searched."""
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import (
-    BinaryIndex,
-    BitlaneError,
-    DataTypeError,
-    IDSelector,
-    IDSelectorBatch,
-    SearchError,
-    ShapeError,
+from bitlane import BinaryIndex, IDSelector, IDSelectorBatch, SearchError
+from bitlane.driver.geometry import ArraySizes
+from bitlane.search import subsets
+from bitlane.search.blocks import Block
+from bitlane.search.subsets import (
+    AccessCosts,
+    GatheredRows,
+    HostRows,
+    RowRange,
+    cut_gathered,
+    plan_access,
 )
-from bitlane_rtl.abi import CONTROL_BASE
-from support.host.arrays import link_of, model, random, same
-from support.host.neighbours import nearest, within
+from support.host.arrays import link_of, model, random, same, uploads
+from support.host.indexes import METRICS, WIDE_ARRAY, expect_found, index_of
 
 IDS = np.array([7, -3, 0, 2**62, 5, 64, 8, -(2**63), 1], np.int64)
 
 
 def selected(selection: Any) -> list[int]:
     """Return the ids that a selection of `IDS` removes from an index."""
-    index = BinaryIndex(model(), 8)
-    index.add_with_ids(random((len(IDS), 1), "u1"), IDS)
+    index = index_of(random((len(IDS), 1), "u1"), IDS)
     assert index.remove_ids(selection) == len(IDS) - len(index)
     return [x for x in IDS.tolist() if x not in index.ids]
 
@@ -100,45 +102,9 @@ def _not(mask: NDArray[np.bool_]) -> IDSelector:
     return bitlane.IDSelectorAnd(mask, bitlane.IDSelectorAll())
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda i: i.remove_ids([0.5]), DataTypeError, "ids: data type float64; expected integers"),
-        (lambda i: i.remove_ids(3), ShapeError, r"ids: shape \(\); expected \(n,\)"),
-        (lambda i: i.remove_ids([[3]]), ShapeError, r"ids: shape \(1, 1\)"),
-        (lambda i: i.remove_ids(None), DataTypeError, "ids: data type object"),
-        (lambda i: i.remove_ids([True]), ShapeError, "ids: 1 truth values; expected 20, one for"),
-        (lambda i: i.remove_ids([[True]]), ShapeError, r"ids: shape \(1, 1\); .* truth value for"),
-        (lambda i: bitlane.IDSelectorBatch([True]), DataTypeError, "ids: data type bool"),
-        (lambda i: bitlane.IDSelectorBatch([2**63]), SearchError, "9223372036854775808; expected"),
-        (lambda i: bitlane.IDSelectorRange(0.5, 3), DataTypeError, "imin, imax: data type float64"),
-        (lambda i: bitlane.IDSelectorBitmap([1]), DataTypeError, "bitmap: data type int64"),
-        (lambda i: bitlane.IDSelectorBitmap(np.uint8(1)), ShapeError, r"bitmap: shape \(\)"),
-        (lambda i: i.search(R, 3, select=[True] * 3), ShapeError, "select: 3 truth values"),
-        (lambda i: i.search(R, 3, select="all"), DataTypeError, "select: data type <U3"),
-        (lambda i: i.range_search(R, 3, select=[0.5]), DataTypeError, "select: data type float64"),
-        (lambda i: i.search(R, 3, select=~_not([True] * 3)), ShapeError, "lhs: 3 truth values"),
-        (lambda i: i.explain(R, 3, select=[True]), ShapeError, "select: 1 truth values"),
-    ],
-)
-def test_what_selects_no_rows_is_refused(
-    call: Callable[[BinaryIndex], Any], error: type[BitlaneError], message: str
-) -> None:
-    index = BinaryIndex(model(), 8)
-    index.add(random((20, 1), "u1"))
-    with pytest.raises(error, match=message) as caught:
-        call(index)
-    assert "\n" not in str(caught.value)
-    assert index.ntotal == 20
-
-
-R = random((2, 1), "u1")
-
-
 def test_a_search_in_a_selection_finds_its_rows_alone() -> None:
-    index = BinaryIndex(model(), 64)
     rows = random((300, 8), "u1")
-    index.add_with_ids(rows, np.arange(300) * 3)
+    index = index_of(rows, np.arange(300) * 3)
     for select, expected in (([21, 6, 600], [21, 6, 600]), (np.arange(300) % 150 == 7, [21, 471])):
         distances, ids = index.search(rows[[7]], 4, select=select)
         assert set(ids[0].tolist()) == {*expected, -1}
@@ -150,29 +116,13 @@ def test_a_search_in_a_selection_finds_its_rows_alone() -> None:
     assert same(index.assign(rows[:2]), np.array([[0], [3]]))
 
 
-# --- of a search without an index ---------------------------------------------------------------
-
-
-def expected_of(
-    rows: Any, ids: Any, mask: Any, limits: dict[str, Any], metric: str
-) -> tuple[NDArray[Any], ...]:
-    """Return what a search for `ASKED` finds among ``rows`` where ``mask`` is true."""
-    find = within if "k" not in limits else nearest
-    *found, places = find(ASKED, rows[mask], *limits.values(), metric)
-    named = np.append(ids[mask], -1)[places]
-    return *found, named
-
-
-ASKED = random((5, 24), "u1", 5)
-
-
-@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("share", [0, 0.02, 0.5, 1])
 @pytest.mark.parametrize("layout", ["dense", "turned", "columns", "file"])
 def test_a_search_sends_the_rows_that_count_alone(
     metric: str, share: float, layout: str, tmp_path: Path
 ) -> None:
-    rows = random((4000, 24), "u1", 1)
+    rows, asked = random((4000, 24), "u1", 1), random((5, 24), "u1", 5)
     rows[2000:] = rows[:2000]
     if layout == "file":
         rows.tofile(tmp_path / "rows")
@@ -181,42 +131,176 @@ def test_a_search_sends_the_rows_that_count_alone(
         rows = {"dense": rows, "turned": rows[::-1, ::-1], "columns": rows.copy("F")}[layout]
     generator = np.random.default_rng(3)
     mask = generator.random(4000) < share
-    own = generator.permutation(4000) * 2**40 + 2**62
+    own = {"ids": generator.permutation(4000) * 2**40 + 2**62}
     device = model(memory_bytes=1 << 16)
     choices: list[dict[str, Any]] = [{"k": 7}, {"radius": 85 if metric == "hamming" else 0.6}]
-    for limits, ids in itertools.product(choices, (np.arange(4000), own)):
-        given = {} if ids is not own else {"ids": own}
+    for limits, given_ids in itertools.product(choices, ({}, own)):
+        ids = given_ids.get("ids", np.arange(4000))
         for select in (mask, ids[mask], ~IDSelectorBatch(ids[~mask])):
-            link_of(device).traffic.clear()
-            got = device.search(ASKED, rows, **limits, **given, metric=metric, select=select)
-            for one, other in zip(got, expected_of(rows, ids, mask, limits, metric), strict=True):
-                assert same(one, other)
-            sent = sum(
-                size
-                for kind, at, size in link_of(device).traffic
-                if kind == "write" and at < CONTROL_BASE
-            )
-            assert sent <= (mask.sum() + len(ASKED)) * 24
+            uploads(device)
+            options = limits | given_ids | {"metric": metric, "mask": mask}
+            expect_found(device, asked, rows, select=select, **options)
+            assert sum(uploads(device)) <= (mask.sum() + len(asked)) * 24
     assert device.driver.allocator.pieces == 0
 
 
+# --- the rule by cost: compared where they are, copied together, or dropped ---------------------
+
+
+COUNT = 4000
+"""Rows of 64 bytes, 256 KB."""
+
+SIZES = ArraySizes(units=3, row_bytes=64, queries=8, nearest=8)
+SUMS = AccessCosts.of_sums(model().driver, 64, 1, copies=True)
+ARRAY = AccessCosts.of_array(model().driver, 64, 1, SIZES, copies=True)
+
+
+def block(count: int, kept: Any = None) -> Any:
+    """Return a block of ``count`` slots that looks as if it were on a device."""
+
+    class OnDevice(Block):
+        on_device = True  # type: ignore[assignment]
+        address = 4096  # type: ignore[assignment]
+
+    return OnDevice(None, count, count, kept)  # type: ignore[arg-type]
+
+
+def kinds(select: NDArray[np.bool_], costs: AccessCosts) -> list[tuple[str, int, int]]:
+    """Return the accesses of a plan: their kinds, the rows, and the others among them."""
+    plan = plan_access((block(len(select)),), np.flatnonzero(select), costs, 64).accesses
+    others = [each.count - each.rows if isinstance(each, RowRange) else 0 for each in plan]
+    return [(type(x).__name__, x.rows, more) for x, more in zip(plan, others, strict=True)]
+
+
+EVERY = np.arange(COUNT)
+
+
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("select", "sums", "array"),
     [
-        ({"select": [True] * 3}, ShapeError, "select: 3 truth values; expected 20"),
-        ({"select": "all"}, DataTypeError, "select: data type <U3"),
-        ({"select": [0.5]}, DataTypeError, "select: data type float64"),
-        ({"select": [2**63]}, SearchError, "select: 9223372036854775808; expected at most"),
-        ({"select": [3], "k": 2**31 - 1}, SearchError, "expected at most 1, as there are rows"),
-        ({"select": [3], "ids": [3]}, ShapeError, "ids: 1; expected 20"),
+        # All, and long runs: where they are.
+        (EVERY >= 0, [("RowRange", 4000, 0)], None),
+        (EVERY % 2000 < 1000, [("RowRange", 1000, 0)] * 2, None),
+        # Every second row: the others are dropped, where the circuit returns all distances.
+        (EVERY % 2 == 0, [("RowRange", 2000, 1999)], [("GatheredRows", 2000, 0)]),
+        # Few rows far apart: copied together.
+        (EVERY % 500 == 0, [("GatheredRows", 8, 0)], None),
+        # A long run between single rows: each as it costs less.
+        (
+            (EVERY % 500 == 0) | ((EVERY > 1000) & (EVERY < 2500)),
+            [("GatheredRows", 2, 0), ("RowRange", 1501, 0), ("GatheredRows", 2, 0)],
+            None,
+        ),
     ],
 )
-def test_a_search_refuses_what_selects_no_rows(
-    options: Any, error: type[BitlaneError], message: str
+def test_the_cheapest_access(select: Any, sums: Any, array: Any) -> None:
+    assert kinds(select, SUMS) == sums
+    assert kinds(select, ARRAY) == (array or sums)
+
+
+def test_more_queries_make_other_rows_dearer() -> None:
+    select = EVERY % 2 == 0
+    many = AccessCosts.of_sums(model().driver, 64, 1000, copies=True)
+    assert [kind for kind, *_ in kinds(select, many)] == ["GatheredRows"]
+
+
+def test_a_slow_line_makes_distances_dear_that_are_dropped() -> None:
+    select = np.random.default_rng(1).random(COUNT) < 0.1
+    assert [kind for kind, *_ in kinds(select, SUMS)] == ["RowRange"]
+    driver = model().driver
+    driver.link.byte_seconds = 10 / 3e6
+    slow = AccessCosts.of_sums(driver, 64, 1, copies=True)
+    found = kinds(select, slow)
+    assert "GatheredRows" in {kind for kind, *_ in found}
+    assert sum(others for *_, others in found) < COUNT // 5
+
+
+def test_a_device_that_cannot_copy_gathers_nothing() -> None:
+    select = EVERY % 500 == 0
+    costs = AccessCosts.of_array(model().driver, 64, 1, SIZES, copies=False)
+    assert kinds(select, costs) == [("RowRange", 1, 0)] * 8
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 60)), max_size=12),
+    st.lists(st.tuples(st.booleans(), st.integers(1, 60)), max_size=12),
+    st.tuples(st.integers(0, 90), st.booleans(), st.none() | st.integers(0, 90)),
+    st.tuples(st.integers(0, 900), st.integers(0, 900)),
+    st.integers(1, 50),
+)
+def test_a_plan_has_each_row_once_in_order(
+    kept: Any, chosen: Any, rows_cost: Any, others_cost: Any, most: int
 ) -> None:
-    device, rows = model(), random((20, 1), "u1")
+    live = np.flatnonzero(np.repeat(*_columns(kept)))
+    selected = np.repeat(*_columns(chosen))[: len(live)]
+    rows = np.flatnonzero(selected)
+    content = random((50, 64), "u1")
+    blocks = (block(750, live), Block.of_host(content)) if len(live) else (Block.of_host(content),)
+    every = np.concatenate([rows, len(live) + np.arange(0, 50, 3)])
+    costs = AccessCosts(*rows_cost, *others_cost)
+    found: list[int] = []
+    for some in cut_gathered(plan_access(blocks, every, costs, 64).accesses, most):
+        assert sum(each.rows for each in some if isinstance(each, GatheredRows)) <= most
+        for each in some:
+            assert each.first == len(found)
+            found += _rows_of(each)
+    assert found == [*live[rows].tolist(), *range(1000, 1050, 3)]
+
+
+def _columns(runs: Any) -> tuple[Any, Any]:
+    return [value for value, _ in runs] or [False], [count for _, count in runs] or [0]
+
+
+def _rows_of(access: Any) -> list[int]:
+    """Return the slots of an access; those of the host from 1000 on."""
+    if isinstance(access, GatheredRows):
+        return ((access.addresses - 4096) // 64).tolist()  # type: ignore[no-any-return]
+    if isinstance(access, HostRows):
+        slots = np.arange(50) if access.slots is None else access.slots
+        return (1000 + slots).tolist()  # type: ignore[no-any-return]
+    wanted = np.arange(access.count) if access.wanted is None else access.wanted
+    return ((access.address - 4096) // 64 + wanted).tolist()  # type: ignore[no-any-return]
+
+
+def test_scattered_rows_are_copied_once_for_all_queries() -> None:
+    rows, queries = random((900, 64), "u1"), random((30, 64), "u1", 2)
+    index = index_of(rows, search=WIDE_ARRAY, memory_bytes=1 << 17, eager=False)
+    log = link_of(index.device).log
+    log.clear()
+    mask = np.arange(900) % 9 == 0
+    expect_found(index, queries, rows, k=5, mask=mask, select=np.flatnonzero(mask))
+    ops = [record.op for record in log]
+    assert (len(ops), len(set(ops))) == (5, 2), "a copy, and a search for each batch of 8 queries"
+
+
+def test_explain_shows_what_a_search_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsets, "_RANGE", 2000)
+    monkeypatch.setattr(subsets, "_COMMAND", 300)
+    rows = random((700, 64), "u1")
+    index = index_of(rows, memory_bytes=1 << 15)
+    device = index.device
     link_of(device).traffic.clear()
-    with pytest.raises(error, match=message) as caught:
-        device.search(rows, rows, **options)
-    assert "\n" not in str(caught.value)
-    assert not [each for each in link_of(device).traffic if each[0] == "write"]
+    link_of(device).log.clear()
+    select = (np.arange(700) < 200) | (np.arange(700) % 90 == 0)
+    table = index.explain(rows[:2], 3, select=select)
+    assert link_of(device).traffic == []
+    lines = [line.replace("in place", "in-place").split() for line in str(table).splitlines()]
+    assert lines[0][0] == "access"
+    assert [line[0] for line in lines[1:]] == ["in-place", "gathered", "sent", "search"]
+    numbers = {line[0]: [int(cell.replace(",", "")) for cell in line[1:]] for line in lines[1:]}
+    assert sum(numbers[kind][0] for kind in ("in-place", "gathered", "sent")) == select.sum()
+    assert numbers["search"] == [
+        sum(each) for each in zip(*list(numbers.values())[:-1], strict=True)
+    ]
+    index.search(rows[:2], 3, select=select)
+    assert len(link_of(device).log) == numbers["search"][2]
+    assert "table" in table._repr_html_()
+
+
+def test_explain_of_no_rows_and_no_queries() -> None:
+    index = BinaryIndex(model(), 64)
+    assert str(index.explain(random((2, 8), "u1"))).splitlines()[-1].split()[:3] == [
+        *("search", "0", "0")
+    ]
+    index.add(random((20, 8), "u1"))
+    assert len(str(index.explain(random((0, 8), "u1"))).splitlines()) == 2

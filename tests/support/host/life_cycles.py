@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import BinaryIndex, Device
-from bitlane.driver.driver import Driver
 from bitlane.search import subsets
 from bitlane_rtl.abi import Op
-from bitlane_rtl.configuration import Search
 from support.host.arrays import model, same
-from support.host.model_link import ModelLink
-from support.host.neighbours import nearest, within
+from support.host.indexes import ARRAY, answer, expect_equal, taken
 
 Rows = NDArray[np.uint8]
 Ids = NDArray[np.int64]
@@ -159,8 +156,7 @@ class Life:
         options: dict[str, Any] = {"memory_bytes": memory, "eager": self.choose.random() < 0.5}
         kind = self.choose.choice(["sums", "array", "sums", "array", "no sums", "no copies"])
         if kind == "array":
-            search = Search(units=3, row_bits=128, queries=8, nearest=4)
-            return Device(Driver(ModelLink(search=search, **options)))
+            return model(search=ARRAY, **options)
         if kind == "no copies":
             options["ops"] = frozenset(set(Op) - {Op.COPY, Op.SEARCH})
         return model(**options)
@@ -200,10 +196,8 @@ class Life:
 
     def _expect_little_memory(self) -> None:
         """Assert that the index takes at most twice what its rows need."""
-        allocator = self.device.driver.allocator
-        taken = sum(piece.size for piece in allocator.taken)
-        assert taken <= 2 * self.stride * len(self.known.rows)
-        assert allocator.pieces < 12
+        assert taken(self.device) <= 2 * self.stride * len(self.known.rows)
+        assert self.device.driver.allocator.pieces < 12
 
     def _rows(self, most: int) -> Rows:
         count = self.choose.choice([0, 1, self.choose.randint(1, most), most])
@@ -242,28 +236,20 @@ class Life:
         assert self.index.remove_ids(selected.own) == selected.mask.sum()
         self.known.remove(selected.mask, selected.faiss)
 
-    def _expect(self, got: tuple[Any, ...], *others: tuple[Any, ...]) -> None:
-        for other in others:
-            for one, two in zip(got, other, strict=True):
-                assert same(one, np.asarray(two))
-
     def search(self) -> None:
         queries, k = self._queries(), self.choose.choice([1, 3, 4, 5, 40])
-        rows, ids = self.known.rows, self.known.ids
-        distances, found = nearest(queries, rows, k)
-        self._expect(self.index.search(queries, k), (distances, _named(found, ids)))
-        self._expect(self.index.search(queries, k), self.known.faiss.search(queries, k))
-        assert same(self.index.assign(queries, k), _named(found, ids))
+        expected = answer(queries, self.known.rows, ids=self.known.ids, k=k)
+        expect_equal(self.index.search(queries, k), expected)
+        expect_equal(self.known.faiss.search(queries, k), expected)
+        assert same(self.index.assign(queries, k), expected[1])
 
     def search_some(self) -> None:
         queries, k = self._queries(), self.choose.choice([1, 3, 4, 5, 40])
         selected = Selected(self.choose, self.known.ids)
-        rows, ids = self.known.rows[selected.mask], self.known.ids[selected.mask]
-        distances, found = nearest(queries, rows, k)
-        got = self.index.search(queries, k, select=selected.own)
-        self._expect(got, (distances, _named(found, ids)))
+        expected = answer(queries, self.known.rows, ids=self.known.ids, mask=selected.mask, k=k)
+        expect_equal(self.index.search(queries, k, select=selected.own), expected)
         params = faiss.SearchParameters(sel=selected.faiss)
-        self._expect(got, self.known.faiss.search(queries, k, params=params))
+        expect_equal(self.known.faiss.search(queries, k, params=params), expected)
         for line in str(self.index.explain(queries, k, select=selected.own)).splitlines()[1:-1]:
             access, _, others, *_ = line.replace("in place", "in_place").split()
             steps[access] += 1
@@ -272,15 +258,15 @@ class Life:
     def search_within(self) -> None:
         queries, radius = self._queries(), self.choose.choice([0, 1, 3, 7, 1000])
         selected = Selected(self.choose, self.known.ids)
-        rows, ids = self.known.rows, self.known.ids
-        limits, distances, found = within(queries, rows, radius)
-        self._expect(self.index.range_search(queries, radius), (limits, distances, ids[found]))
-        limits, distances, found = within(queries, rows[selected.mask], radius)
+        options = {"ids": self.known.ids, "radius": radius}
+        expected = answer(queries, self.known.rows, **options)
+        expect_equal(self.index.range_search(queries, radius), expected)
+        expected = answer(queries, self.known.rows, mask=selected.mask, **options)
         got = self.index.range_search(queries, radius, select=selected.own)
-        self._expect(got, (limits, distances, ids[selected.mask][found]))
+        expect_equal(got, expected)
         params = faiss.SearchParameters(sel=selected.faiss)
         limits, distances, found = self.known.faiss.range_search(queries, radius, params=params)
-        self._expect(got, (limits, distances.astype(np.int32), found))
+        expect_equal((limits, distances.astype(np.int32), found), expected)
 
     def reconstruct(self) -> None:
         ids = self.known.ids
@@ -332,8 +318,3 @@ class Life:
     def reset(self) -> None:
         self.index.reset()
         self.known = Reference(self.row_bytes, own=self.own)
-
-
-def _named(rows: Ids, ids: Ids) -> Ids:
-    """Return the ids of ``rows``; -1 for -1."""
-    return np.where(rows < 0, -1, ids[rows]) if len(ids) else rows

@@ -52,14 +52,16 @@ def uses(device: Driven) -> tuple[int, int, int]:
 
 
 @contextmanager
-def refused(device: Driven, error: type[Exception], words: str) -> Iterator[None]:
+def refused(
+    device: Driven, error: type[Exception], words: str
+) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """Assert that the block raises ``error`` in one line, and uses ``device`` for nothing.
 
     The message contains ``words``. Nothing is written to it, executed, allocated or freed.
     """
     before = uses(device)
     with pytest.raises(error, match=words) as caught:
-        yield
+        yield caught
     assert isinstance(caught.value, BitlaneError) or error is TypeError
     assert "\n" not in str(caught.value)
     assert uses(device) == before
@@ -90,3 +92,46 @@ def refusals(content: ArrayLike, rows: Sequence[Refusal]) -> Callable[..., None]
         x.free()  # NumPy keeps a reference to the operand of a reduction that raises
 
     return test
+
+
+Refusals = Sequence[tuple[Callable[..., Any], type[Exception], str]]
+"""Rows of calls with any number of arguments."""
+
+
+def refusals_of(
+    make: Callable[[Device], Iterator[tuple[Any, ...]]], rows: Refusals
+) -> Callable[..., None]:
+    """Return a test of each row's call on the arguments that ``make`` yields for a device.
+
+    ``make`` continues when the call has been refused: it asserts what a refusal leaves as it was.
+    """
+    made = contextmanager(make)
+
+    @pytest.mark.parametrize(("call", "error", "words"), rows)
+    def test(device: Device, call: Callable[..., Any], error: type[Exception], words: str) -> None:
+        with made(device) as arguments, refused(device, error, words):
+            call(*arguments)
+
+    return test
+
+
+WRONG_KINDS: Sequence[Any] = [
+    *(None, "text", b"bytes", 1.5, float("nan"), -1, 2**70, 1j, object(), print, ..., slice(3)),
+    *((), [None], [[1], [1, 2]], {}, {1}, np.zeros((1, 1, 1)), np.array("x")),
+    *(np.datetime64(0, "s"), np.zeros(2, "V3"), np.array([object()])),
+]
+"""Values of which most calls take none."""
+
+
+def takes_or_refuses(call: Callable[[Any], Any]) -> None:
+    """Assert that ``call`` returns, or raises an error of bitlane in one line, for any value."""
+    for value in WRONG_KINDS:
+        text = ""
+        try:
+            call(value)
+        except BitlaneError as error:
+            text = str(error)
+        except Exception as error:
+            error.add_note(f"of {value!r}")
+            raise
+        assert text.isprintable(), repr(value)

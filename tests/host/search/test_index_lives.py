@@ -1,4 +1,7 @@
-"""A failed or interrupted call leaves an index, its file and its device as they were."""
+"""Lives of an index: random ones beside FAISS and NumPy, and calls that are interrupted or fail.
+
+Such a call leaves the index, its file and its device as they were.
+"""
 
 import gc
 from collections.abc import Callable
@@ -10,12 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane import BinaryIndex
-from bitlane.api.device import Device
-from bitlane.errors import LinkError, SearchError
+from bitlane import BinaryIndex, Device, LinkError, SearchError
 from support.host.arrays import link_of, model, random, same
+from support.host.indexes import expect_found, index_of
 from support.host.interrupts import attempt
-from support.host.neighbours import nearest
+from support.host.life_cycles import Life
 from support.seeds import stride
 
 WHERE = (
@@ -39,8 +41,8 @@ ACTIONS: dict[str, Callable[[BinaryIndex, Path], object]] = {
     "search some": lambda index, file: index.search(OLD[:3], 5, select=FEW),
     "remove few": lambda index, file: index.remove_ids(FEW),
     "remove most": lambda index, file: index.remove_ids(MOST),
-    "merge": lambda index, file: index.merge_from(other_index()),
-    "merge on the device": lambda index, file: index.merge_from(other_index(index.device)),
+    "merge": lambda index, file: index.merge_from(index_of(NEW)),
+    "merge on the device": lambda index, file: index.merge_from(index_of(NEW, device=index.device)),
 }
 
 AFTER = {
@@ -53,13 +55,6 @@ AFTER = {
 """The rows of an index after an action; `OLD` after all others."""
 
 
-def other_index(device: Device | None = None) -> BinaryIndex:
-    """Return an index of `NEW`."""
-    index = BinaryIndex(device or model(), 24)
-    index.add(NEW)
-    return index
-
-
 class Case:
     """An index of `OLD` in memory that holds less than `OLD` and `NEW`, and a file of another."""
 
@@ -67,13 +62,9 @@ class Case:
         self.after = AFTER.get(name, OLD)
         self.file = folder / "index.npz"
         self.device = model(memory_bytes=1 << 10)
-        with model() as other:
-            index = BinaryIndex(other, 24)
-            index.add(NEW)
-            index.save(self.file)
+        index_of(NEW).save(self.file)
         self.before = self.file.read_bytes()
-        self.index = BinaryIndex(self.device, 24)
-        self.index.add(OLD)
+        self.index = index_of(OLD, device=self.device)
 
     def expect(self, where: str) -> None:
         """Assert that the rows and the file are the old ones or the new ones, and can be used."""
@@ -89,9 +80,7 @@ class Case:
 
     def _expect_rows(self, rows: NDArray[np.uint8], where: str) -> None:
         assert len(self.index) == len(rows), where
-        found, wanted = self.index.search(NEW[-3:], 4), nearest(NEW[-3:], rows, 4)
-        for one, other in zip(found, wanted, strict=True):
-            assert same(one, other), where
+        expect_found(self.index, NEW[-3:], rows, k=4)
         assert same(self.index.reconstruct_n(), rows), where
 
     def close(self, where: str) -> None:
@@ -168,7 +157,7 @@ def test_a_failed_merge_leaves_both_indexes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for at in count():
-        case, other = Case(tmp_path), other_index()
+        case, other = Case(tmp_path), index_of(NEW)
         with monkeypatch.context() as patch:
             broken = Broken(case.device, at, patch)
             if at % 2:
@@ -197,3 +186,30 @@ def test_a_file_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.Mo
             case.index.save(case.file)
     assert case.file.read_bytes() == case.before
     case.expect("disk full")
+
+
+# --- random lives -------------------------------------------------------------------------------
+
+
+def live(seeds: range, folder: Path) -> None:
+    for seed in seeds:
+        try:
+            Life(seed, folder).live()
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def test_a_life_of_an_index(tmp_path: Path) -> None:
+    live(range(5000, 5020), tmp_path)
+
+
+@pytest.mark.slow
+def test_lives_of_an_index(tmp_path: Path) -> None:
+    live(range(5020, 5300), tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("first", range(0, 5000, 500))
+def test_many_lives_of_an_index(first: int, tmp_path: Path) -> None:
+    live(range(first, first + 500), tmp_path)
