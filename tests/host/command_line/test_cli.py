@@ -41,13 +41,12 @@ class Command:
         return self.add
 
 
-def command(
-    name: str, run: Callable[[argparse.Namespace], int], extra: str | None = None
-) -> Command:
+def command(name: str, run: Callable[[argparse.Namespace], int], **defaults: Any) -> Command:
     def add(subparsers: cli.Subparsers) -> None:
         parser = subparsers.add_parser(name, help=f"what {name} does")
         parser.add_argument("number", type=int, nargs="?", default=0)
-        parser.set_defaults(run=run, extra=extra)
+        parser.add_argument("--whole", type=int)
+        parser.set_defaults(run=run, **defaults)
 
     return Command(name, add)
 
@@ -56,7 +55,7 @@ def raising(error: BaseException, extra: str | None = None) -> Command:
     def run(_: argparse.Namespace) -> int:
         raise error
 
-    return command("job", run, extra)
+    return command("job", run, extra=extra)
 
 
 @pytest.fixture
@@ -86,20 +85,13 @@ def test_help_lists_every_command_and_the_exit_codes(install: Install, run: Comm
 
 
 def test_the_help_lists_commands_by_group(install: Install, run: CommandLine) -> None:
-    def grouped(name: str, group: cli.Group) -> Command:
-        def add(subparsers: cli.Subparsers) -> None:
-            parser = subparsers.add_parser(name, help=f"what {name} does")
-            parser.set_defaults(run=lambda _: 0, group=group)
-
-        return Command(name, add)
-
-    lacking = Command("lacks", error=ModuleNotFoundError(name="nowhere"))
+    measure, use = {"group": cli.Group.MEASURE}, {"group": cli.Group.USE}
     install(
-        grouped("one", cli.Group.MEASURE),
-        grouped("two", cli.Group.USE),
+        command("one", lambda _: 0, **measure),
+        command("two", lambda _: 0, **use),
         command("strange", lambda _: 0),
-        grouped("three", cli.Group.MEASURE),
-        lacking,
+        command("three", lambda _: 0, **measure),
+        Command("lacks", error=ModuleNotFoundError(name="nowhere")),
     )
     lines = run("--help").out.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
     assert [line.strip().partition("  ")[0] for line in lines] == [
@@ -116,22 +108,24 @@ def test_without_arguments_the_help_and_2(install: Install, run: CommandLine) ->
     assert "what one does" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["nothing"], "bitlane: argument COMMAND: invalid choice: 'nothing'"),
-        (["--nothing", "job"], "bitlane: unrecognized arguments: --nothing (see bitlane --help)"),
-        (["job", "--no"], "bitlane job: unrecognized arguments: --no (see bitlane job --help)"),
-        (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
-    ],
-)
-def test_bad_arguments(
-    install: Install, run: CommandLine, arguments: list[str], expected: str
-) -> None:
+BAD = [
+    ("nothing", "bitlane: argument COMMAND: invalid choice: 'nothing'"),
+    ("--nothing job", "bitlane: unrecognized arguments: --nothing (see bitlane --help)"),
+    ("job --no", "bitlane job: unrecognized arguments: --no (see bitlane job --help)"),
+    ("job --who 3", "bitlane job: unrecognized arguments: --who (see bitlane job --help)"),
+    ("job many", "bitlane job: argument number: invalid int value: 'many'"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), BAD)
+def test_bad_arguments(install: Install, run: CommandLine, words: str, expected: str) -> None:
     install(command("job", lambda _: 0))
-    line = run.refuse(*arguments)
+    line = run.refuse(*words.split())
     assert line.startswith(expected)
     assert line.endswith("--help)")
+
+
+PIL = ModuleNotFoundError("No module named 'PIL'", name="PIL")
 
 
 @pytest.mark.parametrize(
@@ -148,12 +142,17 @@ def test_bad_arguments(
         (OSError("disk gone"), "disk gone"),
         (MemoryError("no room for 1 GiB"), "no room for 1 GiB"),
         (MemoryError(), "MemoryError"),
+        (
+            PIL,
+            "job needs the Python package PIL, which is not installed: pip install"
+            + " 'bitlane[pictures]' brings it",
+        ),
     ],
 )
 def test_errors_that_a_user_can_act_on(
     install: Install, run: CommandLine, error: Exception, expected: str
 ) -> None:
-    install(raising(error))
+    install(raising(error, extra="pictures"))
     assert run.refuse("job") == f"bitlane: {expected}"
 
 
@@ -179,28 +178,19 @@ def test_what_stands_behind_two_dashes_is_no_option(install: Install, run: Comma
     assert run.refuse("job", "--", "--traceback", "x") == "bitlane: --traceback, x"
 
 
-def test_options_are_written_whole(install: Install, run: CommandLine) -> None:
-    def add(subparsers: cli.Subparsers) -> None:
-        subparsers.add_parser("job").add_argument("--number", type=int)
-
-    install(Command("job", add))
-    line = run.refuse("job", "--num", "3")
-    assert line.startswith("bitlane job: unrecognized arguments: --num 3")
+USAGE = r"\Ausage: bitlane job \[-h\] \[--whole WHOLE\] \[number\]"
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["help"], "what job does"),
-        (["help", "help"], "what job does"),
-        (["help", "job"], r"\Ausage: bitlane job \[-h\] \[number\]"),
-        (["help", "job", "3"], r"\Ausage: bitlane job \[-h\] \[number\]"),
-        (["job", "--help"], r"\Ausage: bitlane job \[-h\] \[number\]"),
+        *(("help", "what job does"), ("help help", "what job does")),
+        *((words, USAGE) for words in ("help job", "help job 3", "job --help")),
     ],
 )
-def test_help(install: Install, run: CommandLine, words: list[str], expected: str) -> None:
+def test_help(install: Install, run: CommandLine, words: str, expected: str) -> None:
     install(command("job", lambda _: 0))
-    code, text, _ = run(*words)
+    code, text, _ = run(*words.split())
     assert code == 0
     assert re.search(expected, text)
 
@@ -212,12 +202,6 @@ def test_a_closed_output(
     monkeypatch.setattr(sys, "stdout", None)
     expected = "bitlane: standard output is closed; expected somewhere to write to"
     assert run.refuse("job") == expected
-
-
-def test_a_defect_keeps_its_traceback(install: Install) -> None:
-    install(raising(ZeroDivisionError("a bug")))
-    with pytest.raises(ZeroDivisionError):
-        cli.main(["job"])
 
 
 def test_an_interrupt(
@@ -269,19 +253,15 @@ def test_a_command_that_cannot_be_loaded_names_the_package(
     assert run.refuse("job", "--any", "thing") == expected
 
 
-def test_a_missing_package_is_named_with_its_extra(install: Install, run: CommandLine) -> None:
-    lacking = ModuleNotFoundError("No module named 'PIL'", name="PIL")
-    install(raising(lacking, extra="pictures"))
-    assert run.refuse("job") == (
-        "bitlane: job needs the Python package PIL, which is not installed:"
-        " pip install 'bitlane[pictures]' brings it"
-    )
+LOST = ModuleNotFoundError("No module named 'bitlane.lost'", name="bitlane.lost")
 
 
-def test_a_missing_part_of_bitlane_is_a_defect(install: Install) -> None:
-    lost = ModuleNotFoundError("No module named 'bitlane.lost'", name="bitlane.lost")
-    install(Command("job", error=lost))
-    with pytest.raises(ModuleNotFoundError):
+@pytest.mark.parametrize(
+    "job", [raising(ZeroDivisionError("a bug")), Command("job", error=LOST)], ids=["bug", "lost"]
+)
+def test_a_defect_keeps_its_traceback(install: Install, job: Command) -> None:
+    install(job)
+    with pytest.raises((ZeroDivisionError, ModuleNotFoundError)):
         cli.main(["job"])
 
 

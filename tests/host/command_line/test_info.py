@@ -17,6 +17,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET
 from support.command_line import CommandLine
 from support.docs.pages import ROOT
+from support.host.command_lines import opens
 
 Info = Callable[..., dict[str, str]]
 
@@ -24,6 +25,10 @@ Info = Callable[..., dict[str, str]]
 def word(name: str, **fields: int) -> int:
     entry = abi.register(name)
     return sum(entry[field].insert(value) for field, value in fields.items())
+
+
+def line_word(**values: int) -> int:
+    return sum(LINE_STATUS[name].insert(value) for name, value in values.items())
 
 
 def mask(*members: int) -> int:
@@ -86,8 +91,8 @@ def info(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> Info:
 
     def lines(**values: int) -> dict[str, str]:
         link = Registers(**values)
-        monkeypatch.setattr(info_command, "open_link", lambda url: link)
-        code, text, error = run("info", "test:")
+        opens(monkeypatch, lambda _: link)
+        code, text, error = run("info", "model:")
         assert (code, error) == (cli.DONE, "")
         assert link.closed
         return {line[:16].strip(): line[16:] for line in text.splitlines()}
@@ -174,10 +179,6 @@ def test_other_devices(info: Info, values: dict[str, int], name: str, expected: 
     assert info(**values)[name] == expected
 
 
-def line_word(**values: int) -> int:
-    return sum(LINE_STATUS[name].insert(value) for name, value in values.items())
-
-
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
@@ -225,11 +226,6 @@ def test_levels_of_small_circuits(
 
 def test_something_else_at_the_other_end(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     link = Registers(IDENTITY=0xFFFF_FFFF)
-    monkeypatch.setattr(info_command, "open_link", lambda url: link)
-    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refuse("info", "test:")
+    opens(monkeypatch, lambda _: link)
+    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refuse("info", "model:")
     assert link.closed
-
-
-def test_an_unknown_scheme(run: CommandLine) -> None:
-    line = run.refuse("info", "nothing:at/all")
-    assert line.startswith("bitlane: device 'nothing:at/all'")

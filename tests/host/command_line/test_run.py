@@ -1,63 +1,68 @@
-"""`bitlane run` and `check`: options, exit codes, and what becomes of the device."""
+"""`bitlane run`, `check` and `lower`: options, output, and what becomes of the device."""
 
 import json
 import re
-from collections.abc import Callable, Sequence
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import numpy as np
 import pytest
 
-import bitlane.command_line.check
-import bitlane.command_line.lower
-import bitlane.command_line.run
+from bitlane.links.link import Link
 from bitlane.model_file import ModelFileError, load_model
+from bitlane.onnx.whole import OTHERWISE
 from bitlane_rtl.abi import Op
 from support.command_line import CommandLine
+from support.host.command_lines import contents, opens
 from support.host.model_driver import NotingLink
 from support.host.model_runner import buffer, not_model
+from support.host.onnx_models import model_of, node
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 class Terminal:
-    """A terminal that runs `bitlane run` on a model of the device, in the model's folder."""
+    """A terminal in a folder with models, whose commands open a ``link``."""
 
     def __init__(self, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._run = run
+        self._run, self.refuse = run, run.refuse
         self.link = NotingLink()
-        self.urls: list[str] = []
-        self.take(not_model())
-        monkeypatch.setattr(bitlane.command_line.run, "open_link", self._open)
+        self.urls = opens(monkeypatch, self._open)
 
-    def _open(self, url: str) -> NotingLink:
-        self.urls.append(url)
+    def _open(self, _: str) -> Link:
         self.link.closed = False
         return self.link
 
-    def take(self, model: object) -> None:
-        """Replace the model."""
-        Path("m.json").write_text(model if isinstance(model, str) else json.dumps(model))
+    def take(self, model: Any) -> None:
+        """Replace the model file."""
+        Path("m.json").write_text(json.dumps(model))
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        """Return the text on standard output."""
-        ended = self._run("run", "m.json", *words)
+        """Return the text on standard output; expect none on standard error."""
+        ended = self._run(*words)
         assert (ended.code, ended.err) == (code, "")
         return ended.out
 
-    def refuse(self, message: str, *words: str, urls: Sequence[str] = ()) -> None:
-        """Expect that the options are refused after ``urls`` have been opened."""
-        assert re.search(message, self._run.refuse("run", "m.json", *words))
-        assert self.urls == [*urls]
+    def run(self, *words: str, code: int = 0) -> list[str]:
+        """Return the lines of `bitlane run` of the model file."""
+        return self("run", "m.json", *words, code=code).splitlines()
+
+    def errors(self, *words: str) -> list[str]:
+        """Return the lines on standard error of a command that ends with code 2."""
+        ended = self._run(*words)
+        assert (ended.code, ended.out) == (2, "")
+        return ended.err.splitlines()
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    monkeypatch.chdir(tmp_path)
+def terminal(run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal(run, monkeypatch)
 
 
 def test_runs_and_checks_on_the_simulator(terminal: Terminal) -> None:
-    lines = terminal().splitlines()
+    lines = terminal.run()
     assert terminal.urls == ["sim"]
     assert lines[0] == "Running on 'model of the contract'"
     assert lines[1].startswith("Dispatch 'not': 1 iterations, ")
@@ -70,39 +75,30 @@ def test_the_environment_names_the_device(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BITLANE_DEVICE", "sim:pysim")
-    terminal()
-    terminal("--device", "sim")
+    terminal.run()
+    terminal.run("--device", "sim")
     assert terminal.urls == ["sim:pysim", "sim"]
 
 
 def test_tells_that_a_check_failed(terminal: Terminal) -> None:
     terminal.link.flip = 0
-    assert "1 of 4 bytes differ" in terminal(code=1)
-    terminal("--no-check")
+    assert "1 of 4 bytes differ" in terminal.run(code=1)[-1]
+    terminal.run("--no-check")
 
 
 def test_counts_no_cycles_without_counters(terminal: Terminal) -> None:
     terminal.link = NotingLink(busy_cycles=None)
-    assert terminal("--no-check").splitlines()[1].endswith(" ms median (CPU)")
-
-
-def test_opens_no_device_for_a_bad_file(terminal: Terminal) -> None:
-    terminal.take("{")
-    terminal.refuse("line 1, column 2")
+    assert terminal.run("--no-check")[1].endswith(" ms median (CPU)")
 
 
 def test_closes_the_device_after_a_refusal(terminal: Terminal) -> None:
-    model = not_model()
-    model["commands"][0]["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
-    terminal.take(model)
-    terminal.refuse("InputTensor", urls=["sim"])
+    assert "InputTensor" in terminal.refuse("run", "late.json")
+    assert terminal.urls == ["sim"]
     assert terminal.link.closed
 
 
 def test_feature_levels_are_directmls(terminal: Terminal) -> None:
-    terminal("--feature-level", "6_4", "--no-check")
-    terminal.refuse("FeatureLevel", "--feature-level", "2_1", urls=["sim"])
-    terminal.refuse("invalid choice: '7_0'", "--feature-level", "7_0", urls=["sim"])
+    terminal.run("--feature-level", "6_4", "--no-check")
 
 
 @pytest.mark.parametrize(
@@ -113,38 +109,26 @@ def test_feature_levels_are_directmls(terminal: Terminal) -> None:
         ("sim:compiled?width=32", "sim:compiled?width=32&vcd=w.vcd"),
     ],
 )
-def test_asks_the_simulator_for_waveforms(device: str, url: str, terminal: Terminal) -> None:
-    terminal("--device", device, "--vcd", "w.vcd")
+@pytest.mark.parametrize("words", [("m.json",), ("x.onnx", "--input", "a=a.npy")])
+def test_asks_the_simulator_for_waveforms(
+    device: str, url: str, words: tuple[str, ...], terminal: Terminal
+) -> None:
+    terminal("run", *words, "--device", device, "--vcd", "w.vcd")
     assert terminal.urls == [url]
 
 
 @pytest.mark.parametrize("file", ["a+b.vcd", "a&width=32.vcd", "100%.vcd", "o/my wave.vcd", "é#?"])
 def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: Terminal) -> None:
-    terminal("--device", "sim?width=32", "--vcd", file)
+    terminal.run("--device", "sim?width=32", "--vcd", file)
     (url,) = terminal.urls
     assert parse_qsl(url.partition("?")[2]) == [("width", "32"), ("vcd", file)]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--device", "serial:x", "--vcd", "w.vcd"], "serial:x is not a simulated device"),
-        (["--trace", "a", "--report", "./a"], r"--report: a is --trace's; expected another file"),
-        (["--vcd", "a", "--trace", "a"], r"--trace: a is --vcd's; expected another file"),
-        (["--trace", "m.json"], r"--trace: m\.json is MODEL's; expected another file"),
-        (["--iterations", "0"], "--iterations: 0; expected 1 or more"),
-        (["--iterations", "-3"], "--iterations: -3; expected 1 or more"),
-    ],
-)
-def test_options_that_do_not_fit(words: list[str], message: str, terminal: Terminal) -> None:
-    terminal.refuse(message, *words)
 
 
 # --- Iterations and JSON ------------------------------------------------------------------------
 
 
 def test_iterations_are_told_with_their_medians(terminal: Terminal) -> None:
-    line = terminal("--iterations", "5").splitlines()[1]
+    line = terminal.run("--iterations", "5")[1]
     assert line.startswith("Dispatch 'not': 5 iterations, ")
     assert line.endswith(" ms median (CPU), 123 cycles")
     assert terminal.link.calls.count("NOT") == 5
@@ -157,7 +141,7 @@ def test_json_is_one_object_and_all_of_the_output(terminal: Terminal) -> None:
         {"type": "writeFile", "resource": "out", "targetPath": "out.bin"},
     ]
     terminal.take(model)
-    found = json.loads(terminal("--json", "--iterations", "3"))
+    found = json.loads(terminal("run", "m.json", "--json", "--iterations", "3"))
     assert found["dispatches"][0].pop("milliseconds") > 0
     assert found == {
         "device": "model of the contract",
@@ -171,7 +155,7 @@ def test_json_is_one_object_and_all_of_the_output(terminal: Terminal) -> None:
 
 def test_json_tells_of_a_check_that_failed(terminal: Terminal) -> None:
     terminal.link.flip = 0
-    found = json.loads(terminal("--json", code=1))
+    found = json.loads(terminal("run", "m.json", "--json", code=1))
     assert not found["passed"]
     assert found["checks"] == [{"name": "not", "bytes": 4, "different": 1}]
 
@@ -180,75 +164,40 @@ def test_json_has_no_numbers_that_are_none(terminal: Terminal) -> None:
     model = not_model([{"type": "print", "resource": "in"}])
     model["resources"]["in"] = buffer("FLOAT32", [1.5, "nan", "inf", "-inf"])
     terminal.take(model)
-    (shown,) = json.loads(terminal("--json"))["resources"]
+    (shown,) = json.loads(terminal("run", "m.json", "--json"))["resources"]
     assert shown["values"] == [1.5, "nan", "inf", "-inf"]
 
 
 # --- check ------------------------------------------------------------------------------------
 
 
-Check = Callable[..., str]
-
-
-@pytest.fixture
-def check(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Return a function that returns the output of `bitlane check`, or the line that refuses."""
-    monkeypatch.chdir(tmp_path)
-
-    def of(model: Any, *options: str, refuses: bool = False) -> str:
-        Path("m.json").write_text(model if isinstance(model, str) else json.dumps(model))
-        words = ("check", "m.json", *options)
-        if refuses:
-            return run.refuse(*words)
-        code, text, error = run(*words)
-        assert (code, error) == (0, "")
-        return text
-
-    return of
-
-
-def test_says_what_has_been_found(check: Check) -> None:
+def test_says_what_has_been_found(terminal: Terminal) -> None:
     model = not_model()
     model["commands"] *= 2
     model["dispatchables"]["unused"] = model["dispatchables"]["not"]
+    terminal.take(model)
     expected = "m.json: 2 resources, 2 dispatchables, 2 dispatches: nothing is wrong\n"
-    assert check(model) == expected
+    assert terminal("check", "m.json") == expected
 
 
-def test_has_no_effects(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_has_no_effects(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BITLANE_DEVICE", "serial:/dev/none")
     model = not_model([{"type": "writeFile", "resource": "out", "targetPath": "a/b.npy"}])
     model["resources"]["in"] = buffer("UINT8", {"valueCount": 1 << 30, "value": 0})
-    check(model)
-    assert [path.name for path in tmp_path.iterdir()] == ["m.json"]
+    terminal.take(model)
+    before = contents()
+    terminal("check", "m.json")
+    assert (contents(), terminal.urls) == (before, [])
 
 
-@pytest.mark.parametrize(
-    ("binding", "message"),
-    [
-        ("none", r"commands\[0\]\.bindings\.InputTensor is \"none\"; expected a resource: in, out"),
-        ({"name": "in", "elementOffset": 3}, r"InputTensor\.elementOffset is 3 bytes; expected a"),
-    ],
-)  # fmt: skip
-def test_refuses_what_running_refuses(binding: object, message: str, check: Check) -> None:
-    model = not_model()
-    model["commands"][0]["bindings"]["InputTensor"] = binding
-    assert re.search(message, check(model, refuses=True))
-
-
-def test_refuses_what_is_no_model(check: Check) -> None:
-    assert "line 1, column 2" in check("{", refuses=True)
-    assert "FeatureLevel" in check(not_model(), "--feature-level", "2_1", refuses=True)
-
-
-def test_says_that_onnx_models_are_not_checked(tmp_path: Path) -> None:
-    model = tmp_path / "m.ONNX"
+def test_says_that_onnx_models_are_not_checked(folder: Path) -> None:
+    model = folder / "m.ONNX"
     model.write_bytes(b"\x08\x0a\xff")
     with pytest.raises(ModelFileError, match="the file is an ONNX model; expected a model file of"):
         load_model(model)
 
 
-def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> None:
+def test_all_errors_are_listed_in_order(terminal: Terminal) -> None:
     model = not_model()
     model["surplus"] = 1
     model["resources"] |= {"bad": buffer("UINT8", [256], kind=1), "good": buffer("UINT8", [1])}
@@ -258,25 +207,20 @@ def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> Non
     desc = {"InputTensor": sizes, "OutputTensor": sizes}
     model["dispatchables"]["empty"] = {"type": kind, "desc": desc}
     model["dispatchables"]["other"] = {"type": "DML_OPERATOR_GEMM"}
+
+    def dispatch(name: str, **bindings: Any) -> dict[str, Any]:
+        return {"type": "dispatch", "dispatchable": name, "bindings": bindings}
+
     model["commands"] = [
-        {"type": "dispatch", "dispatchable": "empty", "bindings": {}},
-        {
-            "type": "dispatch",
-            "dispatchable": "not",
-            "bindings": {"InputTensor": "none", "OutputTensor": "bad", "C": 1},
-        },
+        dispatch("empty"),
+        dispatch("not", InputTensor="none", OutputTensor="bad", C=1),
         {"type": "print", "resource": "bad", "verbose": 3},
-        {
-            "type": "dispatch",
-            "dispatchable": "not",
-            "bindings": {"InputTensor": "good", "OutputTensor": "out"},
-        },
+        dispatch("not", InputTensor="good", OutputTensor="out"),
         {"type": "writeFile", "resource": "good", "targetPath": "a.txt"},
     ]
-    (tmp_path / "m.json").write_text(json.dumps(model))
-    ended = run("check", str(tmp_path / "m.json"))
-    assert (ended.code, ended.out) == (2, "")
-    places = [re.search(r"m\.json: (\S+)", line) for line in ended.err.splitlines()]
+    terminal.take(model)
+    errors = terminal.errors("check", "m.json")
+    places = [re.match(r"bitlane: m\.json: (\S+)", line) for line in errors]
     assert [place and place[1] for place in places] == [
         "surplus",
         "resources.bad.kind",
@@ -290,14 +234,10 @@ def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> Non
         "commands[4].targetPath",
         "commands[3].bindings.InputTensor",
     ]
-    assert all(line.startswith("bitlane: ") for line in ended.err.splitlines())
-    line = run.refuse("run", str(tmp_path / "m.json"), "--device", "none:")
-    assert "surplus" in line
+    assert "surplus" in terminal.refuse("run", "m.json", "--device", "none:")
 
 
-def test_names_of_a_model_are_no_commands_to_the_terminal(
-    terminal: Terminal, run: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_a_model_are_no_commands_to_the_terminal(terminal: Terminal) -> None:
     """Neither in results, nor in commands, nor in errors."""
     name = "\x1b]0;x\x07\u202e\nü"
     text = json.dumps(not_model()).replace('"not"', json.dumps(name)).replace('"in"', '"\\u009b"')
@@ -307,39 +247,143 @@ def test_names_of_a_model_are_no_commands_to_the_terminal(
         {"type": "writeFile", "resource": "\x9b", "targetPath": "\x1b[2J.bin"},
     ]
     terminal.take(model)
-    lines = terminal().splitlines()
-    assert [line for line in lines if not line.isprintable()] == []
+    lines = terminal.run()
     assert [line.count("ü") for line in lines[1:3]] == [1, 1]
     assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in lines[1]
     assert r"Resource '\x9b' written to '\x1b[2J.bin'" in lines
-    monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: NotingLink())
-    lowered = run("lower", "m.json").out
-    assert [line for line in lowered.splitlines() if not line.isprintable()] == []
-    assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in lowered
+    lowered = terminal("lower", "m.json").splitlines()
+    assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in "".join(lowered)
     model["commands"][0]["bindings"]["InputTensor"] = name
     model["resources"]["\x9b"]["initialValues"] = []
     terminal.take(model)
-    lines = run("check", "m.json").err.splitlines()
-    assert [line for line in lines if not line.isprintable()] == []
-    assert r"resources.\x9b.initialValues is []" in lines[0]
+    errors = terminal.errors("check", "m.json")
+    assert r"resources.\x9b.initialValues is []" in errors[0]
+    assert [line for line in (*lines, *lowered, *errors) if not line.isprintable()] == []
 
 
-def test_one_model_at_a_time(run: CommandLine) -> None:
-    for command in ("run", "check", "lower"):
-        line = run.refuse(command, "a.json", "b.json", "c.json")
-        assert "2 files after a.json; expected one MODEL at a time" in line
-        assert "unrecognized arguments: b.json --x" in run.refuse(command, "a", "b.json", "--x")
-
-
-def test_a_page_is_not_a_model(check: Check) -> None:
-    assert 'line 1, column 1 is "# bitlane"; expected JSON' in check("# bitlane\n", refuses=True)
-
-
-def test_a_device_is_read_and_left_alone(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    link = NotingLink(ops=frozenset({Op.XOR}))
-    monkeypatch.setattr(bitlane.command_line.check, "open_link", lambda url: link)
-    line = check(not_model(), "--device", "sim", refuses=True)
+def test_a_device_is_read_and_left_alone(terminal: Terminal) -> None:
+    terminal.link = NotingLink(ops=frozenset({Op.XOR}))
+    line = terminal.refuse("check", "m.json", "--device", "sim")
     assert re.search(r"Type\) is NOT; expected .* built with: XOR", line)
-    assert {kind for kind, *_ in link.traffic} == {"read"}
-    assert link.calls == []
-    assert link.closed
+    assert {kind for kind, *_ in terminal.link.traffic} == {"read"}
+    assert terminal.link.calls == []
+    assert terminal.link.closed
+
+
+# --- ONNX models ------------------------------------------------------------------------------
+
+
+RUN_X = ("run", "x.onnx", "--input", "a=a.npy")
+
+
+def test_it_runs_and_checks_and_writes(terminal: Terminal) -> None:
+    lines = terminal(*RUN_X, "--output", "y=out/y.npy").splitlines()
+    assert terminal.urls == ["sim"]
+    assert lines[0] == "Running on 'model of the contract'"
+    assert lines[1].startswith("pass ")
+    assert lines[-7].startswith("unfused  2 passes ")
+    assert lines[-6].startswith("Graph 'graph': 1 iterations, ")
+    assert lines[-6].endswith(" ms median (CPU), 246 cycles")
+    assert lines[-5:] == [
+        "Check 'y': 3 bytes equal",
+        "Check 'x': 3 bytes equal",
+        "Output 'y' written to 'out/y.npy'",
+        "Output 'x': uint8 of shape (3,)",
+        "[2 1 0]",
+    ]
+    written = np.load("out/y.npy")
+    assert written.dtype == np.uint8
+    assert written.tolist() == [253, 254, 255]
+    assert terminal.link.closed
+
+
+def test_a_wrong_bit_of_the_device_is_found(terminal: Terminal) -> None:
+    terminal.link.flip = 0
+    assert "1 of 3 bytes differ, first byte " in terminal(*RUN_X, code=1)
+    assert "Check" not in terminal(*RUN_X, "--no-check")
+
+
+def test_booleans_of_other_bytes_pass_the_check(terminal: Terminal) -> None:
+    nodes = [node("Not", "a", "n"), node("Xor", "a n", "y")]
+    outputs = {"n": ("?", [5]), "y": ("?", [5])}
+    Path("b.onnx").write_bytes(model_of(nodes, {"a": ("?", [5])}, outputs).SerializeToString())
+    np.save("b.npy", np.array([0, 1, 2, 128, 255], np.uint8).view(bool))
+    out = terminal("run", "b.onnx", "--input", "a=b.npy", "--output", "n=n.npy")
+    assert "Check 'n': 5 bytes equal" in out
+    assert np.load("n.npy").view(np.uint8).tolist() == [1, 0, 0, 0, 0]
+
+
+# --- nodes that a device lacks ------------------------------------------------------------------
+
+
+RUN_MIXED = (
+    *("run", "mixed.onnx", "--input", "a=i.npy", "--input", "b=three.npy"),
+    *("--device", "numpy", "--rest"),
+)
+LACKING = (
+    "node 1 (Add): an operator that bitlane does not have",
+    "node 2 (Mul): an operator that bitlane does not have",
+)
+
+
+def test_check_lists_all_nodes_that_are_lacking(terminal: Terminal) -> None:
+    assert terminal.errors("check", "mixed.onnx") == [
+        f"bitlane: mixed.onnx: {LACKING[0]}",
+        f"bitlane: mixed.onnx: {LACKING[1]}; {OTHERWISE}",
+    ]
+
+
+def test_check_lists_the_groups(terminal: Terminal) -> None:
+    assert terminal("check", "mixed.onnx", "--rest", "reference").splitlines() == [
+        "group 1, device: node 0 (BitwiseXor)",
+        "group 2, reference: 2 nodes",
+        *(f"  {each}" for each in LACKING),
+        "group 3, device: node 3 (BitwiseAnd)",
+        "mixed.onnx: 4 nodes, 3 groups: nothing is wrong",
+    ]
+
+
+def test_check_reports_what_onnx_says(terminal: Terminal) -> None:
+    first, *others = terminal.errors("check", "new.onnx")
+    assert first.startswith("bitlane: new.onnx: model: onnx.checker: ")
+    # Nor can ONNX infer the types of such a model.
+    assert len(others) == 3
+    assert "onnx.checker" in terminal.refuse("check", "new.onnx", "--rest", "reference")
+
+
+def test_lower_prints_the_commands_of_each_group(run: CommandLine) -> None:
+    options = ("--rest", "reference", "--length", "n=8", "--device", "numpy")
+    code, out, err = run("lower", "mixed.onnx", *options)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("For beats of 64 bits, ")
+    assert lines[1:5] == [
+        "group 1, device: node 0 (BitwiseXor)",
+        "  reads 'a', 'b' (64 bytes), gives 'x' (32 bytes)",
+        "  0 XOR, 8 bits, run 32, fence",
+        "    A DENSE   0x00000000 to 0x0000001f",
+    ]
+    assert f"  {LACKING[1]}" in lines
+    assert "  0 AND, 8 bits, run 32, fence" in lines
+
+
+def test_run_says_what_is_not_checked(run: CommandLine) -> None:
+    code, out, err = run(*RUN_MIXED, "reference")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "group 2, reference: 2 nodes" in lines
+    assert lines[-5:] == [
+        "Check 'x': 32 bytes equal",
+        "Not checked: 't' of another backend",
+        "Check 'y': 32 bytes equal",
+        "Output 'y': int32 of shape (8,)",
+        "[2 2 0 0 2 2 4 4]",
+    ]
+
+
+def test_run_names_what_is_not_installed(run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run.refuse(*RUN_MIXED, "onnxruntime").endswith(
+        "rest: 'onnxruntime' needs the Python package onnxruntime, which is not installed: pip"
+        " install 'bitlane[onnxruntime]' brings it"
+    )
