@@ -144,8 +144,10 @@ PIL = ModuleNotFoundError("No module named 'PIL'", name="PIL")
         (MemoryError(), "MemoryError"),
         (
             PIL,
-            "job needs the Python package PIL, which is not installed: pip install"
-            + " 'bitlane[pictures]' brings it",
+            (
+                "job needs the Python package PIL, which is not installed: pip install"
+                " 'bitlane[pictures]' brings it"
+            ),
         ),
     ],
 )
