@@ -35,9 +35,9 @@ def random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 class Hindsight(ServedRules):
     """A board that executes the repetition of a request that it never had, as a circuit does."""
 
-    def execute(self, request: bytes, new: bool) -> Reply:
-        self.repetitions += not new
-        return NetworkRules.execute(self, request, new)
+    def perform(self, request: bytes, new: bool) -> Reply:
+        self.watch.repetitions += not new
+        return NetworkRules.perform(self, request, new)
 
 
 class Found(NamedTuple):

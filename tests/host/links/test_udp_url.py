@@ -1,20 +1,36 @@
-"""Opening ``udp:`` URLs: each mistake is an error of one line that names thing and value."""
+"""``udp:`` URLs and sockets of the system: each mistake is an error of one line."""
 
 import errno
 import socket
 import sys
+from collections.abc import Iterator
+from random import Random
+from time import monotonic
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bitlane.errors import LinkError
+import bitlane
+from bitlane.errors import BoardInUseError, LinkError
 from bitlane.links import udp
 from bitlane.links.datagram_socket import DatagramSocket, _calls
 from bitlane.links.line import Batch
 from bitlane.links.link import open_link as open_any_link
 from bitlane.links.udp import open_link
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
-from support.host.network import network_board
+from support.board.driver import DriverDevice
+from support.host.network import NetworkBoard, network_board
+from support.host.transfers import BASE
+
+LATE = 60.0
+"""Seconds within which a wait that ends by itself has ended on a busy computer."""
+
+
+@pytest.fixture
+def board() -> Iterator[NetworkBoard]:
+    with network_board() as board:
+        yield board
 
 
 @pytest.mark.parametrize(
@@ -178,6 +194,13 @@ def test_the_hosts_port_is_never_the_boards(monkeypatch: pytest.MonkeyPatch) -> 
         opened.close()
 
 
+def test_a_board_in_use_is_an_error_that_names_the_address(board: NetworkBoard) -> None:
+    with open_link(board.url) as link:
+        with pytest.raises(BoardInUseError, match=f"^network address 127.0.0.1, port {board.port}"):
+            open_link(board.url)
+        link.write(BASE, b"fine")
+
+
 def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:
     with (
         network_board() as board,
@@ -186,3 +209,98 @@ def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:
         start = f"network address localhost, 127.0.0.1, port {board.port}, "
         assert link.description.startswith(start)
         assert vars(link)["_timeout"] == 3.5
+
+
+# --- how datagrams pass to and from the system ----------------------------------------------------
+
+
+def test_operators_run_over_the_network() -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(0, 256, (3, 1000), np.uint8) for _ in range(2))
+    with network_board(DriverDevice()) as board, bitlane.open(board.url) as device:
+        assert device.description.startswith(f"network address 127.0.0.1, port {board.port}, ")
+        np.testing.assert_array_equal(device.bit_xor(a, b), a ^ b)
+        np.testing.assert_array_equal(device.bit_count(a), np.bitwise_count(a))
+
+
+def test_the_way_of_datagrams_is_shown(board: NetworkBoard) -> None:
+    with open_link(board.url) as link:
+        assert link.description.split(", ")[2] in (
+            "UDP_SEGMENT and UDP_GRO",
+            "UDP_SEGMENT",
+            "plain datagrams",
+        )
+    plain = DatagramSocket(("127.0.0.1", board.port), batches=False)
+    assert plain.description == "plain datagrams"
+    plain.close()
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_datagrams_of_any_sizes_arrive_one_by_one(batches: bool) -> None:
+    sizes = [20, 20, 8, 8, 8, 1472, 20]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        opened_socket = DatagramSocket(peer.getsockname(), batches=batches)
+        opened_socket.send([Batch(b"hello", 5)])
+        _, sender = peer.recvfrom(10)
+        sent = [bytes([k]) * size for k, size in enumerate(sizes)]
+        for each in sent:
+            peer.sendto(each, sender)
+        arrived: list[bytes] = []
+        start = monotonic()
+        while len(arrived) < len(sent) and monotonic() - start < LATE:
+            arrived += [bytes(x) for batch in opened_socket.receive(LATE) for x in batch.packets()]
+        assert arrived == sent
+        # Nobody waits for datagrams that are there.
+        assert monotonic() - start < LATE
+        for seconds in (0.0, 0.05, 0.0, 0.1):
+            start = monotonic()
+            assert opened_socket.receive(seconds) == [], "no datagram is left"
+            assert monotonic() - start >= 0.9 * seconds
+        opened_socket.close()
+
+
+def test_empty_datagrams_do_not_hold_a_call() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        plain = DatagramSocket(peer.getsockname(), batches=False)
+        plain.send([Batch(b"hello", 5)])
+        _, sender = peer.recvfrom(10)
+        for each in (b"", b"", b"first", b"", b"second"):
+            peer.sendto(each, sender)
+        calls = [[bytes(batch.content) for batch in plain.receive(1.0)] for _ in range(4)]
+        plain.close()
+    # Each call ends with an empty one, however many there are.
+    assert calls == [[], [], [b"first"], [b"second"]]
+
+
+def test_a_card_that_cannot_cut_gets_plain_datagrams(board: NetworkBoard) -> None:
+    tried = []
+
+    class Card:
+        """A socket on a network card that cannot compute checksums."""
+
+        def __init__(self, real: socket.socket) -> None:
+            self._real = real
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+        def sendmsg(self, *arguments: object) -> int:
+            tried.append(arguments)
+            raise OSError(5, "Input/output error")
+
+    data = Random(2).randbytes(50_000)
+    with open_link(board.url) as link:
+        vars(link._socket).update(_socket=Card(link._socket._socket), _segments=True)
+        link.write(BASE, data)
+        assert "UDP_SEGMENT" not in link._socket.description
+    assert bytes(board.rules.memory_device.memory[:50_000]) == data
+    assert len(tried) == 1
+
+
+def test_a_port_that_is_closed_under_way() -> None:
+    with network_board() as board:
+        link = open_link(board.url)
+    with pytest.raises(LinkError, match="nothing listens at this address and port; expected a"):
+        link.write(BASE, bytes(5000))

@@ -1,10 +1,7 @@
 """Long writes, which take a quicker way as long as every answer is the next one."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from random import Random
-from typing import NamedTuple
 
 import pytest
 
@@ -16,14 +13,14 @@ from bitlane.links.line import Batch, Fragment, Reply
 from bitlane.links.pending import Pending
 from bitlane.links.sender import Sender
 from bitlane.links.transfer_queue import TransferQueue
-from bitlane.links.udp_link import UdpLink
 from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import SEQUENCES, Answer, Request
+from support.board.line import ModelSocket
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import datagram_of
 from support.host.network import ServedRules
-from support.host.transfers import BASE
+from support.host.transfers import BASE, expect_write, nth
 from support.serial.frames import Reply as ModelReply
 
 SESSION = 0x12345678
@@ -99,74 +96,11 @@ def test_no_flipped_bit_is_taken() -> None:
         assert stream(10).take([Batch(bytes(flipped), 20)])[0] == 0
 
 
-Fault = Callable[[list[bytes]], list[bytes]]
-
-
-class DirectNetwork:
-    """A socket to a board; ``up`` and ``down`` change what each call carries. Time is simulated."""
-
-    description = "model"
-
-    def __init__(self, rules: ServedRules) -> None:
-        self.rules = rules
-        self.up: Fault = list
-        self.down: Fault = list
-        self.now = 0.0
-        self.step = 1e-5
-        """Seconds that answers take."""
-        self._answers: list[bytes] = []
-
-    def clock(self) -> float:
-        """Return the simulated time."""
-        return self.now
-
-    def send(self, batches: Sequence[Batch]) -> None:
-        """Let the board answer at once."""
-        for packet in self.up([bytes(x) for batch in batches for x in batch.packets()]):
-            self._answers += self.rules.datagrams(packet)
-
-    def receive(self, seconds: float) -> list[Batch]:
-        """Return all answers, or let ``seconds`` pass."""
-        answers, self._answers = self.down(self._answers), []
-        self.now += self.step if answers else max(0.0, seconds)
-        return [Batch(b"".join(x), size) for size, x in groupby(answers, len)]
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class Board(NamedTuple):
-    """A link, and what is at its other end."""
-
-    link: UdpLink
-    network: DirectNetwork
-    device: MemoryDevice
-
-
 @pytest.fixture
-def board() -> Board:
-    return opened(MemoryDevice())
-
-
-def opened(device: MemoryDevice) -> Board:
-    """Return a link to ``device`` over a network without faults."""
-    rules = ServedRules(device)
-    network = DirectNetwork(rules)
-    rules.clock = network.clock
-    rules.in_order = False
-    link = UdpLink(network, clock=network.clock)  # type: ignore[arg-type]
-    return Board(link, network, device)
-
-
-def expect_write(board: Board, data: bytes, offset: int = 5) -> None:
-    """Write; expect the bytes there, none beside them, and every byte written once."""
-    link, _, device = board
-    before = bytes(device.memory)
-    device.written.clear()
-    link.write(BASE + offset, data)
-    end = offset + len(data)
-    assert bytes(device.memory) == before[:offset] + data + before[end:]
-    assert all(count == 1 for count in device.written.values())
+def line() -> ModelSocket:
+    line = ModelSocket()
+    line.board.in_order = False
+    return line
 
 
 PACKETS = 34
@@ -177,20 +111,21 @@ DATA = Random(1).randbytes(PACKETS * FULL + 700)
 
 @pytest.mark.parametrize(("offset", "rest"), [(0, 700), (4, 700), (5, 704), (7, 704)])
 def test_a_long_write_needs_no_decoding(
-    board: Board, monkeypatch: pytest.MonkeyPatch, offset: int, rest: int
+    line: ModelSocket, monkeypatch: pytest.MonkeyPatch, offset: int, rest: int
 ) -> None:
     """But of the packet that the rest does not fill, and of one before the first whole word."""
     decoded: list[int] = []
     decode = DatagramLine.decode
+    link = line.link()
 
     def spy(line: DatagramLine, content: bytes | memoryview, size: int) -> tuple[list[Reply], int]:
         decoded.append(len(content) // size)
         return decode(line, content, size)
 
     monkeypatch.setattr(DatagramLine, "decode", spy)
-    before = replace(board.link.counts)
-    expect_write(board, DATA, offset)
-    counts = board.link.counts
+    before = replace(link.counts)
+    expect_write(link, line.board.device, DATA, offset)
+    counts = link.counts
     assert decoded == [1] * (1 + bool(offset % 4))
     assert counts.requests - before.requests == 3 * PACKETS + 2
     assert counts.answers - before.answers == 3 * PACKETS + 2
@@ -200,77 +135,41 @@ def test_a_long_write_needs_no_decoding(
 
 
 def test_a_write_of_several_streams() -> None:
-    it = opened(MemoryDevice(memory_bytes=1 << 20))
+    line = ModelSocket(ServedRules(MemoryDevice(memory_bytes=1 << 20)))
+    link = line.link()
     data = Random(2).randbytes(2 * STREAM_PACKETS * FULL + 5 * FULL + 3)
-    expect_write(it, data)
-    assert it.link.counts.repeated == 0
+    expect_write(link, line.board.device, data, 5)
+    assert link.counts.repeated == 0
 
 
-def nth(position: int, change: Fault) -> Fault:
-    """Return a fault that changes the datagrams from the one at ``position`` on, once."""
-    passed = 0
-
-    def apply(datagrams: list[bytes]) -> list[bytes]:
-        nonlocal passed
-        here, passed = position - passed, passed + len(datagrams)
-        if not 0 <= here < len(datagrams):
-            return datagrams
-        return datagrams[:here] + change(datagrams[here:])
-
-    return apply
-
-
-FAULTS: dict[str, Fault] = {
-    "lost": lambda x: x[1:],
-    "all lost": lambda x: [],
-    "doubled": lambda x: x[:1] + x,
-    "behind the next one": lambda x: x[1:2] + x[:1] + x[2:],
-    "last": lambda x: x[1:] + x[:1],
-    "damaged": lambda x: [x[0][:9] + bytes((x[0][9] ^ 1,)) + x[0][10:], *x[1:]],
-    "cut": lambda x: [x[0][:-4], *x[1:]],
-    "another session's": lambda x: [datagram_of(1, [x[0][4:-4]]), *x],
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("direction", ["up", "down"])
-def test_a_fault_at_each_packet(board: Board, direction: str, name: str) -> None:
-    for position in range(0, PACKETS + 1, 2):
-        setattr(board.network, direction, nth(position, FAULTS[name]))
-        expect_write(board, Random(position).randbytes(len(DATA)))
-    board.network.up = board.network.down = list
-    expect_write(board, DATA)
-
-
-def test_a_write_beyond_the_memory_is_refused_and_the_link_goes_on(board: Board) -> None:
-    memory = board.device.memory
+def test_a_write_beyond_the_memory_is_refused_and_the_link_goes_on(line: ModelSocket) -> None:
+    link, device = line.link(), line.board.memory_device
     first = END - 12 * FULL - 480
     with pytest.raises(LinkError, match=f"refused the WRITE of 480 bytes at {END:#x}"):
-        board.link.write(first, DATA)
-    assert bytes(memory[first - BASE :]) == DATA[: END - first]
-    assert not any(memory[: first - BASE])
-    expect_write(board, DATA)
+        link.write(first, DATA)
+    assert bytes(device.memory[first - BASE :]) == DATA[: END - first]
+    assert not any(device.memory[: first - BASE])
+    expect_write(link, device, DATA, 5)
 
 
-def test_the_interrupt_line_is_seen_in_a_long_write(board: Board) -> None:
-    board.device.interrupt = True
-    expect_write(board, DATA)
-    assert vars(board.link)["_interrupt"] is True
-    board.device.interrupt = False
-    expect_write(board, DATA[: 20 * FULL])
-    assert vars(board.link)["_interrupt"] is False
+def test_the_interrupt_line_is_seen_in_a_long_write(line: ModelSocket) -> None:
+    link, device = line.link(), line.board.memory_device
+    for level, data in ((True, DATA), (False, DATA[: 20 * FULL])):
+        device.interrupt = level
+        expect_write(link, device, data, 5)
+        assert vars(link)["_interrupt"] is level
 
 
-def test_reads_wait_for_a_long_write_to_the_control_window(board: Board) -> None:
+def test_reads_wait_for_a_long_write_to_the_control_window(line: ModelSocket) -> None:
     data = Random(4).randbytes(20 * FULL)
-    link, _, device = board
-    (first,) = link.exchange([(BASE, data), (CONTROL_BASE + 0x1000, bytes(4))], [(BASE, len(data))])
+    (first,) = line.link().exchange(
+        [(BASE, data), (CONTROL_BASE + 0x1000, bytes(4))], [(BASE, len(data))]
+    )
     assert first.tobytes() == data
-    assert device.window_writes == [(0x1000, bytes(4))]
+    assert line.board.memory_device.window_writes == [(0x1000, bytes(4))]
 
 
-def test_a_silent_board_is_an_error_in_time(board: Board) -> None:
-    link, network, _ = board
+def test_a_silent_board_is_an_error_in_time(line: ModelSocket) -> None:
     passed = 0
 
     def pulled(datagrams: list[bytes]) -> list[bytes]:
@@ -278,26 +177,27 @@ def test_a_silent_board_is_an_error_in_time(board: Board) -> None:
         passed += len(datagrams)
         return datagrams if passed < 20 else []
 
-    network.down = pulled
-    network.step = 0.3
-    start = network.now
+    link = line.link()
+    line.down, line.latency = pulled, 0.15
+    start = line.now
     with pytest.raises(LinkError, match="no answer for 10 s to a WRITE of 480 bytes"):
         link.write(BASE, DATA)
     # A round, 10 s of silence, and a new greeting and a farewell, each sent three times.
-    assert 10.3 <= network.now - start < 11.2
+    assert 10.3 <= line.now - start < 11.2
 
 
-def test_a_loss_after_a_longer_time_than_the_timeout_is_repeated(board: Board) -> None:
-    board.network.step = 8.0
-    board.network.up = nth(25, FAULTS["all lost"])
-    expect_write(board, DATA)
+def test_a_loss_after_a_longer_time_than_the_timeout_is_repeated(line: ModelSocket) -> None:
+    link = line.link()
+    line.latency = 4.0
+    line.up = nth(25, lambda x: [])
+    expect_write(link, line.board.device, DATA, 5)
 
 
-def test_what_follows_the_next_answers_is_read(board: Board) -> None:
-    board.network.down = nth(14, FAULTS["cut"])
-    expect_write(board, DATA)
-    counts = board.link.counts
-    assert (counts.damaged, counts.repeated) == (1, 1)
+def test_what_follows_the_next_answers_is_read(line: ModelSocket) -> None:
+    link = line.link()
+    line.down = nth(14, lambda x: [x[0][:-4], *x[1:]])
+    expect_write(link, line.board.device, DATA, 5)
+    assert (link.counts.damaged, link.counts.repeated) == (1, 1)
 
 
 def test_unanswered_packets_are_in_flight_afterwards() -> None:

@@ -1,16 +1,32 @@
-"""The line between host and board, as a port in this process, with delays, noise and faults.
+"""The line between host and board, in this process, with delays, noise and faults.
 
-Time is simulated: it advances while the host waits, and is exact to the byte.
+`ModelPort` is the port of a serial line, `ModelSocket` the socket of a network. Time is simulated:
+it advances while the host waits, and is exact to the byte.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable, Sequence
+from errno import EBADF
+from itertools import groupby
 from math import inf, log
 from random import Random
+from typing import Any, Self
 
+from bitlane.links.line import Batch
+from bitlane.links.remote_link import RemoteLink
 from bitlane.links.serial_link import SerialLink
+from bitlane.links.udp_link import UdpLink
 from support.board.model import BoardModel
+from support.ethernet.datagrams import frames_in
+from support.host.network import ServedRules
+from support.host.replies import packets_of
+from support.serial.frames import DELIMITER, Asked, asked, request_in
 
 BYTE_SECONDS = 10 / 3_000_000
+
+Fault = Callable[[list[bytes]], list[bytes]]
+"""Changes the frames, or the datagrams, that pass at a time."""
 
 
 class Noise:
@@ -48,26 +64,18 @@ class Noise:
         return bytes(result + data[start:])
 
 
-class ModelPort:
-    """A serial port with ``board`` behind it, as the host link uses it.
+class ModelLine(ABC):
+    """A line with ``board`` behind it, as a link uses it.
 
-    ``up`` and ``down`` damage the bytes to and from the board. ``latency`` is the computer's delay
-    in each direction in seconds, ``byte_seconds`` the time of one byte.
+    ``up`` and ``down`` change what passes to and from the board. ``latency`` is the computer's
+    delay in each direction in seconds, ``byte_seconds`` the time of one byte.
     """
 
-    def __init__(
-        self,
-        board: BoardModel,
-        *,
-        up: Noise | None = None,
-        down: Noise | None = None,
-        latency: float = 0.0005,
-        byte_seconds: float = BYTE_SECONDS,
-    ) -> None:
+    up: Any
+    down: Any
+
+    def __init__(self, board: Any, latency: float, byte_seconds: float) -> None:
         self.board = board
-        self.timeout: float | None = None
-        self.up = up or Noise(0, 0)
-        self.down = down or Noise(0, 0)
         self.latency = latency
         self.byte_seconds = byte_seconds
         self.now = 0.0
@@ -75,43 +83,172 @@ class ModelPort:
         """Bytes that the host has sent."""
         self.down_bytes = 0
         """Bytes that the board has sent."""
-        self.sent = bytearray()
-        """The bytes that the host has sent, before noise."""
         self.broken = False
         """The cable is pulled: reads and writes raise."""
         self.mute = False
-        """If set, the bytes that the board sends are lost."""
+        """If set, what the board sends is lost."""
         self.closed = False
         self.break_after: int | None = None
         """Number of sent bytes after which the cable is pulled, or None."""
-        self._rest = b""
+        self.countdown = 0
+        """At which access from now on the host is interrupted by Control-C; 0: at none."""
+        self.talk: Callable[[], bytes] | None = None
+        """What a peer says all the time in place of the board, if there is one."""
+        self.pause = 0.002
+        """Seconds between its words."""
+        self._spoken = 0.0
         self._arrivals: deque[tuple[float, bytes]] = deque()
         self._deliveries: deque[tuple[float, bytes]] = deque()
         self._up_free = 0.0
         self._down_free = 0.0
         self._taken_at = 0.0
 
+    @abstractmethod
+    def link(self, timeout: float = 10.0) -> RemoteLink:
+        """Open a link over this line, in its time."""
+
+    @property
+    @abstractmethod
+    def requests(self) -> list[Asked]:
+        """The requests that the host has sent, repetitions included."""
+
+    @abstractmethod
+    def hit(self, way: str, fault: Fault) -> None:
+        """Let ``fault`` change all frames, or datagrams, that pass on the way "up" or "down"."""
+
+    def again(self, seconds: float = 0.0) -> Self:
+        """Return another line to the same board, ``seconds`` later."""
+        line = type(self)(self.board)  # type: ignore[call-arg]
+        line.now = self.now + seconds
+        return line
+
     def clock(self) -> float:
         """Return the simulated time in seconds."""
         return self.now
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _expect_alive(self) -> None:
+        if self.broken:
+            raise OSError(5, "Input/output error")
+
+    def _count(self, size: int) -> None:
+        """Count bytes that the host sends."""
+        self._expect_alive()
+        self.up_bytes += size
+        if self.break_after is not None and self.up_bytes >= self.break_after:
+            self.broken = True
+
+    def _put(self, size: int, unit: bytes | None) -> None:
+        """Let a frame or a datagram, or a part of one, take the line for its ``size``."""
+        self._up_free = max(self.now + self.latency, self._up_free) + size * self.byte_seconds
+        if unit is not None:
+            self._arrivals.append((self._up_free, unit))
+
+    def _wait(self, seconds: float) -> bool:
+        """Let up to ``seconds`` pass until something has arrived; return whether it has."""
+        self.countdown -= 1
+        if self.countdown == 0:
+            raise KeyboardInterrupt
+        deadline = self.now + seconds
+        while not self._here():
+            time = min(self._next_event(), self._deliveries[0][0] if self._deliveries else inf)
+            if time > deadline:
+                self.now = deadline
+                return False
+            self.now = max(self.now, time)
+        return True
+
+    def _here(self) -> list[bytes]:
+        """Return what has arrived at the host."""
+        self._expect_alive()
+        self._advance(self.now)
+        return [data for time, data in self._deliveries if time <= self.now]
+
+    # --- the board --------------------------------------------------------------------------------
+
+    def _next_event(self) -> float:
+        if self.talk:
+            return self._spoken + self.pause
+        execution = max(self._down_free, self._taken_at) if self.board.busy else inf
+        return min(execution, self._arrivals[0][0] if self._arrivals else inf)
+
+    def _advance(self, until: float) -> None:
+        while (time := self._next_event()) <= until:
+            if self.talk:
+                self._spoken = max(time, self.now)
+                self._answer(time, [self.talk()])
+            elif self._arrivals and self._arrivals[0][0] <= time:
+                _, unit = self._arrivals.popleft()
+                if not self.board.busy:
+                    self._taken_at = time
+                self._answer(time, self.board.take(unit))
+            else:
+                self._answer(time, self.board.execute())
+
+    def _answer(self, time: float, units: list[bytes]) -> None:
+        for unit in units:
+            self.down_bytes += len(unit)
+            self._down_free = max(time, self._down_free) + len(unit) * self.byte_seconds
+            for passed in self._passed_down(unit):
+                if passed and not self.mute:
+                    self._deliveries.append((self._down_free + self.latency, passed))
+
+    @abstractmethod
+    def _passed_down(self, unit: bytes) -> Sequence[bytes]:
+        """Return what arrives of a frame or datagram of the board."""
+
+
+class ModelPort(ModelLine):
+    """A serial port. ``up`` and ``down`` damage the bytes to and from the board."""
+
+    def __init__(
+        self,
+        board: BoardModel | None = None,
+        *,
+        up: Noise | None = None,
+        down: Noise | None = None,
+        latency: float = 0.0005,
+        byte_seconds: float = BYTE_SECONDS,
+    ) -> None:
+        super().__init__(board or BoardModel(), latency, byte_seconds)
+        self.timeout: float | None = None
+        self.up = up or Noise(0, 0)
+        self.down = down or Noise(0, 0)
+        self.sent = bytearray()
+        """The bytes that the host has sent, before noise."""
+        self._rest = b""
+
+    def link(self, timeout: float = 10.0) -> SerialLink:
+        return SerialLink(self, description="model board", timeout=timeout, clock=self.clock)
+
+    @property
+    def requests(self) -> list[Asked]:
+        found = [request_in(block) for block in self.sent.split(DELIMITER) if block]
+        return [asked(each) for each in found if each]
+
+    def hit(self, way: str, fault: Fault) -> None:
+        def apply(data: bytes) -> bytes:
+            *frames, rest = data.split(DELIMITER)
+            return b"".join([*fault([each + DELIMITER for each in frames]), rest])
+
+        setattr(self, way, apply)
+
+    def _expect_alive(self) -> None:
+        assert not self.closed, "the port is used after it was closed"
+        super()._expect_alive()
 
     # --- pyserial's interface ---------------------------------------------------------------------
 
     @property
     def in_waiting(self) -> int:
-        self._expect_alive()
-        self._advance(self.now)
-        return sum(len(data) for time, data in self._deliveries if time <= self.now)
+        return sum(map(len, self._here()))
 
     def read(self, size: int, /) -> bytes:
         assert self.timeout is not None
-        deadline = self.now + self.timeout
-        while not self.in_waiting:
-            time = min(self._next_event(), self._deliveries[0][0] if self._deliveries else inf)
-            if time > deadline:
-                self.now = deadline
-                return b""
-            self.now = max(self.now, time)
+        if not self._wait(self.timeout):
+            return b""
         result = b""
         while len(result) < size and self._deliveries and self._deliveries[0][0] <= self.now:
             time, data = self._deliveries.popleft()
@@ -122,56 +259,86 @@ class ModelPort:
         return result
 
     def write(self, data: bytes, /) -> int:
-        self._expect_alive()
-        self.up_bytes += len(data)
+        self._count(len(data))
         self.sent += data
-        noisy = self.up(data)
-        time = max(self.now + self.latency, self._up_free)
-        *blocks, rest = noisy.split(b"\0")
+        *blocks, rest = self.up(data).split(DELIMITER)
         for block in blocks:
-            time += (len(block) + 1) * self.byte_seconds
-            self._arrivals.append((time, self._rest + block))
+            self._put(len(block) + 1, self._rest + block)
             self._rest = b""
         self._rest += rest
-        self._up_free = time + len(rest) * self.byte_seconds
-        if self.break_after is not None and self.up_bytes >= self.break_after:
-            self.broken = True
+        self._put(len(rest), None)
         return len(data)
 
-    def close(self) -> None:
-        self.closed = True
+    def _passed_down(self, unit: bytes) -> Sequence[bytes]:
+        return [self.down(unit)]
+
+
+class ModelSocket(ModelLine):
+    """A socket of a network. ``up`` and ``down`` change the datagrams to and from the board.
+
+    The host takes ``turn`` seconds for each call, which returns all that has arrived.
+    """
+
+    description = "model"
+    turn = 1e-4
+
+    def __init__(
+        self,
+        board: ServedRules | None = None,
+        *,
+        up: Fault = list,
+        down: Fault = list,
+        latency: float = 1e-5,
+        byte_seconds: float = 8e-9,
+    ) -> None:
+        super().__init__(board or ServedRules(), latency, byte_seconds)
+        self.board.clock = self.clock
+        self.up, self.down = up, down
+        self.sent: list[bytes] = []
+        """The datagrams that the host has sent."""
+
+    def link(self, timeout: float = 10.0, **options: Any) -> UdpLink:
+        given: Any = self
+        return UdpLink(
+            given, description="model board", timeout=timeout, clock=self.clock, **options
+        )
+
+    @property
+    def requests(self) -> list[Asked]:
+        return [asked(each) for packet in self.sent for each in frames_in(packet) or ()]
+
+    def hit(self, way: str, fault: Fault) -> None:
+        setattr(self, way, fault)
 
     def _expect_alive(self) -> None:
-        assert not self.closed, "the port is used after it was closed"
-        if self.broken:
-            raise OSError(5, "Input/output error")
+        # A link that is dropped sends its farewell to a closed socket, too.
+        if self.closed:
+            raise OSError(EBADF, "Bad file descriptor")
+        super()._expect_alive()
 
-    # --- the board --------------------------------------------------------------------------------
+    # --- a link's socket --------------------------------------------------------------------------
 
-    def _next_event(self) -> float:
-        execution = max(self._down_free, self._taken_at) if self.board.busy else inf
-        return min(execution, self._arrivals[0][0] if self._arrivals else inf)
+    def send(self, batches: Sequence[Batch]) -> None:
+        packets = packets_of(batches)
+        self.sent += packets
+        for packet in packets:
+            self._count(len(packet))
+        for packet in self.up(packets):
+            self._put(len(packet), packet)
 
-    def _advance(self, until: float) -> None:
-        while (time := self._next_event()) <= until:
-            if self._arrivals and self._arrivals[0][0] <= time:
-                _, block = self._arrivals.popleft()
-                if not self.board.busy:
-                    self._taken_at = time
-                self._answer(time, self.board.take(block))
-            else:
-                self._answer(time, self.board.execute())
+    def receive(self, seconds: float) -> list[Batch]:
+        if not self._wait(max(0.0, seconds)):
+            return []
+        self.now += self.turn
+        arrived = self._here()
+        for _ in arrived:
+            self._deliveries.popleft()
+        return [Batch(b"".join(group), size) for size, group in groupby(arrived, len)]
 
-    def _answer(self, time: float, data: bytes) -> None:
-        if not data:
-            return
-        self.down_bytes += len(data)
-        self._down_free = max(time, self._down_free) + len(data) * self.byte_seconds
-        noisy = self.down(data)
-        if noisy and not self.mute:
-            self._deliveries.append((self._down_free + self.latency, noisy))
+    def _passed_down(self, unit: bytes) -> Sequence[bytes]:
+        return self.down([unit])
 
 
 def connected(port: ModelPort, timeout: float = 10.0) -> SerialLink:
     """Return a link over ``port``, in the port's time."""
-    return SerialLink(port, description="model board", timeout=timeout, clock=port.clock)
+    return port.link(timeout)

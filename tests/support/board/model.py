@@ -162,6 +162,34 @@ class BoardRules:
 
 
 @dataclass
+class Watch:
+    """Asserts that a host repeats a request as it was, and that a repeated read gives the same."""
+
+    first: dict[int, bytes] = field(default_factory=dict)
+    """The requests of the session by number, as they came first."""
+    given: dict[int, bytes] = field(default_factory=dict)
+    """The data of their answers."""
+    repetitions: int = 0
+
+    def restart(self) -> None:
+        """Forget all requests: the numbers begin anew."""
+        self.first.clear()
+        self.given.clear()
+
+    def expect(self, request: bytes, new: bool, answer: Reply, *, steady: bool) -> None:
+        """Take note of a request. ``steady``: whether a repetition of it returns the same data."""
+        number, kind, *_ = asked(request)
+        if new:
+            self.first[number] = request
+        else:
+            self.repetitions += 1
+            assert self.first[number] == request, "a repetition differs from the first time"
+        if kind == Request.READ and steady:
+            assert new or self.given[number] == answer.data, "a repeated read gives something else"
+            self.given[number] = answer.data
+
+
+@dataclass
 class BoardModel(BoardRules):
     """The board's end of the link, in front of ``device``.
 
@@ -169,26 +197,29 @@ class BoardModel(BoardRules):
     """
 
     taken: int = 0
-    repetitions: int = 0
     damaged: int = 0
     """Frames that were dropped for damage."""
     out_of_turn: int = 0
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
         self._rest = b""
         self._waiting: deque[tuple[bytes, bool]] = deque()
-        self._first: dict[int, bytes] = {}
-        self._given: dict[int, bytes] = {}
+
+    @property
+    def repetitions(self) -> int:
+        """The requests that came again."""
+        return self.watch.repetitions
 
     @property
     def busy(self) -> bool:
         """Whether a request is waiting to be executed."""
         return bool(self._waiting)
 
-    def take(self, block: bytes) -> bytes:
+    def take(self, block: bytes) -> list[bytes]:
         """Accept a frame less its delimiter; return an answer that precedes those in the queue."""
         if not block:
-            return b""
+            return []
         request = request_in(block)
         if request is None:
             self.damaged += 1
@@ -197,48 +228,37 @@ class BoardModel(BoardRules):
         if new is None:
             self.out_of_turn += 1
             return self.complain()
-        if request[1] == Request.HELLO:
-            self._first.clear()
-            self._given.clear()
         if not self._has_room(request, new):
             self.damaged += 1
             return self.complain()
         self.taken_in(new)
-        if new:
-            self.taken += 1
-            self._first[asked(request).number] = request
-        else:
-            self.repetitions += 1
-            assert self._first[asked(request).number] == request, (
-                "a repetition differs from the first time"
-            )
+        self.taken += new
         self._waiting.append((request, new))
-        return b""
+        return []
 
-    def execute(self) -> bytes:
+    def execute(self) -> list[bytes]:
         """Execute the oldest request; return its answer as it is on the line."""
         request, new = self._waiting.popleft()
+        if request[1] == Request.HELLO:
+            self.watch.restart()
         answer = self.answer(request, new)
-        if request[1] == Request.READ:
-            number, _, _, address, _ = asked(request)
-            if not new and (self.device.steady or address < CONTROL_BASE):
-                assert answer.data == self._given[number], "a repeated read gives something else"
-            self._given[number] = answer.data
-        return answer_line(answer.content)
+        steady = self.device.steady or asked(request).address < CONTROL_BASE
+        self.watch.expect(request, new, answer, steady=steady)
+        return [answer_line(answer.content)]
 
     def feed(self, data: bytes) -> bytes:
         """Feed bytes of the line to the board; return all answers at once."""
-        answers = b""
+        answers = []
         *blocks, self._rest = (self._rest + data).split(DELIMITER)
         for block in blocks:
             answers += self.take(block)
             while self._waiting:
                 answers += self.execute()
-        return answers
+        return b"".join(answers)
 
-    def complain(self) -> bytes:
+    def complain(self) -> list[bytes]:
         complaint = self.complaint()
-        return answer_line(complaint.content) if complaint else b""
+        return [answer_line(complaint.content)] if complaint else []
 
     def _has_room(self, request: bytes, new: bool) -> bool:
         size = len(request) + 4

@@ -119,7 +119,7 @@ class NetworkRules(BoardRules):
         """Start a session."""
         self.former, self.session = self.session, session
 
-    def execute(self, request: bytes, new: bool) -> Reply:
+    def perform(self, request: bytes, new: bool) -> Reply:
         """Answer a request that is the next one, or a repetition."""
         self.taken_in(new)
         return self.answer(request, new)
@@ -149,4 +149,4 @@ class NetworkRules(BoardRules):
                 if complaint := self.complaint():
                     yield complaint
                 return
-            yield self.execute(each, new)
+            yield self.perform(each, new)

@@ -7,6 +7,7 @@ driver's own encoding, so that the driver does not check itself.
 
 import socket
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,11 +19,11 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi.datagrams import STORED_HEADER_BYTES
 from bitlane_sim.device.link import SimulatorLink
-from support.board.model import Device
+from support.board.model import Device, Watch
 from support.ethernet.datagrams import NetworkRules
-from support.serial.frames import Reply, asked
+from support.serial.frames import Reply
 
 UDP_SEGMENT, UDP_GRO = 103, 104
 """The system cuts the bytes of one call into datagrams of equal size, and joins them again."""
@@ -32,18 +33,18 @@ UDP_SEGMENT, UDP_GRO = 103, 104
 class ServedRules(NetworkRules):
     """The rules of a board that tests the host, too.
 
-    It asserts that a repetition equals its first request, and that a repeated read of memory
-    returns the same data.
+    It asserts that the host has no more on the way than the board buffers, that a repetition equals
+    its first request, and that a repeated read of memory returns the same data.
     """
 
     clock: Callable[[], float] = monotonic
     in_order: bool = True
-    """Whether datagrams arrive in order, and once; else a repeated read may return other data."""
-    repetitions: int = 0
+    """Whether datagrams arrive in order, and once; else a repeated read may return other data, and
+    old copies may be on the way."""
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
-        self._first: dict[int, bytes] = {}
-        self._given: dict[int, bytes] = {}
+        self._waiting: deque[bytes] = deque()
 
     def restart(self) -> None:
         """Lose power and come back."""
@@ -52,21 +53,33 @@ class ServedRules(NetworkRules):
 
     def start(self, session: int) -> None:
         super().start(session)
-        self._first.clear()
-        self._given.clear()
+        self.watch.restart()
 
-    def execute(self, request: bytes, new: bool) -> Reply:
-        number = asked(request).number
-        if new:
-            self._first[number] = request
-        else:
-            self.repetitions += 1
-            assert self._first[number] == request, "a repetition differs from the first time"
-        reply = super().execute(request, new)
-        if request[1] == Request.READ and self.device.steady and self.in_order:
-            assert new or self._given[number] == reply.data, "a repeated read differs"
-            self._given[number] = reply.data
+    def perform(self, request: bytes, new: bool) -> Reply:
+        reply = super().perform(request, new)
+        steady = self.device.steady and self.in_order
+        self.watch.expect(request, new, reply, steady=steady)
         return reply
+
+    @property
+    def busy(self) -> bool:
+        """Whether a datagram is waiting to be executed."""
+        return bool(self._waiting)
+
+    def take(self, datagram: bytes) -> list[bytes]:
+        """Store a datagram, or drop it if the board has no room; return nothing."""
+        self._waiting.append(datagram)
+        stored = sum(len(each) + STORED_HEADER_BYTES for each in self._waiting)
+        if stored > self.receive_bytes:
+            self._waiting.pop()
+            once = sum(len(each) + STORED_HEADER_BYTES for each in {*self._waiting, datagram})
+            full = not self.in_order or once <= self.receive_bytes
+            assert full, f"the host has {once} bytes on the way"
+        return []
+
+    def execute(self) -> list[bytes]:
+        """Execute the oldest datagram; return those of its answers."""
+        return self.datagrams(self._waiting.popleft())
 
 
 @dataclass
