@@ -53,6 +53,15 @@ _REQUEST_UNITS = (
     "link/session_timer.py",
 )
 
+_MEMORIES = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py")
+_PARTS = (
+    "bit_unit/lane_tests.py",
+    "bit_unit/logic.py",
+    "bit_unit/op_decode.py",
+    "bit_unit/popcount.py",
+    "bit_unit/row_sum.py",
+)
+
 OWN: Mapping[str, tuple[str, ...]] = {
     "abi/": (
         "tests/sim/test_registers_page.py",
@@ -62,16 +71,19 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "abi/rows.py": ("tests/host/test_validate.py",),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
-    "bit_unit/op_decode.py": ("tests/rtl/bit_unit/test_logic.py",),
-    "bit_unit/row_sum.py": ("tests/rtl/bit_unit/test_popcount.py",),
+    "bit_unit/beat_pairs.py": ("tests/rtl/bit_unit/test_shift.py",),
+    **dict.fromkeys(_PARTS, ("tests/rtl/bit_unit/test_parts.py",)),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
-    "bus/sram.py": ("tests/rtl/bus/test_shared_sram.py",),
-    "bus/wishbone.py": ("tests/rtl/bus/test_wishbone_control.py",),
+    "bus/axi4_lite.py": ("tests/rtl/bus/test_control.py",),
+    **dict.fromkeys(_MEMORIES, ("tests/rtl/bus/test_memories.py",)),
+    "bus/wishbone.py": ("tests/rtl/bus/test_control.py",),
     "configuration": ("tests/rtl/test_core.py",),
     "control/": ("tests/rtl/control/test_sequencer.py",),
+    "control/ring.py": ("tests/rtl/control/test_retirement.py",),
     "control/read_activity.py": ("tests/rtl/control/test_registers.py",),
     "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
+    "datapath/watchdog.py": ("tests/rtl/datapath/test_pairing.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "datapath/datapath.py": ("tests/rtl/test_engine.py", "tests/rtl/test_engine_counts.py"),
     "datapath/placement.py": (
@@ -92,10 +104,11 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/serial/test_serial_bridge.py",
     ),
     "search/": ("tests/rtl/search",),
+    "stream_unit/": ("tests/rtl/stream_unit",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/link/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
-    "ports/": ("tests/rtl/bus/test_shared_sram.py",),
+    "ports/": ("tests/rtl/bus/test_memories.py", "tests/rtl/ports"),
     "primitives.py": (
         "tests/rtl/streams/test_buffers.py",
         "tests/rtl/bit_unit/test_bit_unit.py",
@@ -106,10 +119,8 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/system/test_wishbone_core.py",
         "tests/sim/test_export.py",
     ),
-    "command.py": (
-        "tests/rtl/addresses/test_loop_nest.py",
-        "tests/rtl/addresses/test_address_generator.py",
-    ),
+    "addresses/": ("tests/rtl/addresses",),
+    "command.py": ("tests/rtl/addresses",),
 }
 """Quick tests by prefix, besides the namesake of a file. All matching prefixes count."""
 

@@ -101,7 +101,7 @@ class Traffic:
             if operation["test"]:
                 result = truths(result, lane, unit * self.width, negate=operation["negate"])
             edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
-            # `test_beat_pairs` covers what follows a first beat in error.
+            # `test_shift` covers what follows a first beat in error.
             edges[: unit - 1] = [edge | {"error": False} for edge in edges[: unit - 1]]
             for k, edge in enumerate(edges):
                 operands = {name: self._low(word >> k * self.width) for name, word in given}

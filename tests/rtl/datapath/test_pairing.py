@@ -1,6 +1,7 @@
 """Pairing joins each beat of A with its beat of B, repeated as needed, and emits nothing else.
 
-In the last beat of a summed run it marks the bytes that belong to the run.
+In the last beat of a summed run it marks the bytes that belong to the run. The watchdog expires
+after exactly ``bound`` waiting cycles.
 """
 
 import random
@@ -15,6 +16,7 @@ from amaranth.lib import data
 from bitlane_rtl.abi import Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
+from bitlane_rtl.datapath.watchdog import Watchdog
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, elaborated, simulate
 from support.seeds import seeds, slow
 
@@ -196,3 +198,43 @@ def test_the_first_operand_in_error_is_kept(name: str, seed: int) -> None:
     assert traffic.bad, "else nothing is tested"
     _, _, bad = check(traffic)
     assert bad == traffic.bad[0], f"seed {seed}"
+
+
+# --- the watchdog ---------------------------------------------------------------------------------
+
+
+def expiry(bound: int, script: str) -> list[int]:
+    """Return the cycles with ``expired`` 1. ``script``, by cycle: w waits, p progress, i idle."""
+    dut = Watchdog()
+    seen = []
+
+    async def drive(ctx: Any) -> None:
+        ctx.set(dut.bound, bound)
+        for cycle, what in enumerate(script):
+            ctx.set(dut.waiting, what != "i")
+            ctx.set(dut.progress, what == "p")
+            _, _, expired = await ctx.tick().sample(dut.expired)
+            if expired:
+                seen.append(cycle)
+
+    simulate(dut, drive)
+    return seen
+
+
+@pytest.mark.parametrize("bound", [1, 2, 7])
+def test_waits_of_the_bound_expire(bound: int) -> None:
+    assert expiry(bound, "i" + "w" * bound + "i") == []
+    assert expiry(bound, "i" + "w" * (bound + 1)) == [bound + 1]
+
+
+def test_progress_starts_the_count_again() -> None:
+    assert expiry(3, "i" + "wwwp" * 5) == []
+    assert expiry(3, "iwwwpwwww") == [8]
+
+
+def test_progress_at_the_last_moment_counts() -> None:
+    assert expiry(3, "iwwwp") == []
+
+
+def test_no_bound_never_expires() -> None:
+    assert expiry(0, "w" * 300) == []

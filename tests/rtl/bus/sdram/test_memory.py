@@ -13,19 +13,10 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_rtl.capabilities import geometry
 from bitlane_rtl.configuration import Configuration
-from support.rtl.bursts import BASE, BLOCKS, BYTES, bursts_of, check_at_random, ragged, stored
-from support.rtl.sdram import CLOCK_HZ, PART, PARTS, WITHOUT_MASKS, ChipAtPins, memory
+from support.rtl.bursts import BASE, BLOCKS, bursts_of, ragged, stored
+from support.rtl.sdram import CLOCK_HZ, PART, WITHOUT_MASKS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 from support.seeds import seeds, slow
-
-
-@pytest.mark.parametrize("part", ["fast", "without masks"])
-@pytest.mark.parametrize("read_ports", [1, 2])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_the_engine_reaches_the_right_bytes(stalls: Stalls, read_ports: int, part: str) -> None:
-    dut = memory(8 * BYTES, read_ports, part=part)
-    chip = SdramChip(PARTS[part], CLOCK_HZ)
-    check_at_random(dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
 
 
 @pytest.mark.parametrize("read_ports", [slow(1), 2])

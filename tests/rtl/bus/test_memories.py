@@ -1,0 +1,359 @@
+"""Memories serve the readers, writer and host of a board: the right bytes, in known cycles."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+
+from bitlane_boards.pins.sdram import SdramChip
+from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.shared_sram import SharedSram
+from bitlane_rtl.bus.sram import SramPort
+from bitlane_rtl.bus.storage import BlockRam
+from support.rtl.bursts import (
+    BASE,
+    BYTES,
+    WORDS,
+    Host,
+    beats_to_write,
+    blocks,
+    bursts_of,
+    check_at_random,
+    filled,
+    transfer_bursts,
+)
+from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins
+from support.rtl.sdram import memory as sdram
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, elaborated, simulate
+from support.seeds import slow
+
+WIDTH = 8 * BYTES
+
+
+def banked(banks: int = 2, read_ports: int = 2) -> Any:
+    known = compiled if banks == 2 else elaborated
+    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
+
+
+def test_each_word_of_four_banks_keeps_its_content() -> None:
+    dut = banked(banks=4)
+    asked = blocks(WORDS // 16, 0)
+    beats = [{**beat, "strobe": 15} for beat in beats_to_write(asked, random.Random(0))]
+    responses, data = Sink(dut.write.response, len(asked)), Sink(dut.a.data, WORDS)
+
+    async def read_back(ctx: Any) -> None:
+        await responses.run(ctx)
+        await Source(dut.a.request, asked).run(ctx)
+
+    written = Source(dut.write.request, asked), Source(dut.write.data, beats)
+    simulate(dut, *written, read_back, data)
+    assert [beat.data for beat in data.payloads] == [beat["data"] for beat in beats]
+
+
+def test_a_beat_comes_two_cycles_after_it_is_asked_for() -> None:
+    dut = banked()
+    ran = transfer_bursts(dut, b=[{"address": BASE + 40, "length": 1}])
+    assert ran.ask_b.cycles == [1], "the request is taken with its last beat"
+    assert ran.b.cycles == [2, 3]
+
+
+def test_a_read_and_a_write_have_every_cycle() -> None:
+    dut = banked(banks=1, read_ports=1)
+    ran = transfer_bursts(dut, a=blocks(4, 0), write=blocks(4, 8))
+    assert ran.a.cycles == list(range(2, 66))
+    assert ran.beats.cycles == list(range(64))
+    assert ran.response.cycles == [16, 32, 48, 64]
+
+
+@pytest.mark.parametrize("banks", [2, 4])
+@pytest.mark.parametrize("distance", [0, 4, 7, 8])
+def test_two_readers_stagger_themselves_and_then_have_every_cycle(
+    banks: int, distance: int
+) -> None:
+    dut = banked(banks)
+    ran = transfer_bursts(dut, a=blocks(4, 0), b=blocks(4, distance))
+    late = 0 if distance % banks else 16
+    assert ran.a.cycles == list(range(2, 66))
+    assert ran.b.cycles == list(range(2 + late, 66 + late))
+
+
+def test_one_bank_is_shared_burst_by_burst() -> None:
+    dut = banked(banks=1)
+    ran = transfer_bursts(dut, a=blocks(4, 0), b=blocks(4, 4))
+    assert ran.a.cycles == [block + beat for block in range(2, 130, 32) for beat in range(16)]
+    assert ran.b.cycles == [block + beat for block in range(18, 130, 32) for beat in range(16)]
+
+
+def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
+    dut = banked()
+    seen: list[tuple[int, int]] = []
+
+    async def stuck(ctx: Any) -> None:
+        ctx.set(dut.a.request.payload.address, BASE)
+        ctx.set(dut.a.request.payload.length, 3)
+        ctx.set(dut.a.request.valid, 1)
+        for _ in range(100):
+            await ctx.tick()
+            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
+        ctx.set(dut.a.data.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.a.request.valid, 0)
+        for _ in range(16):
+            await ctx.tick()
+
+    # Banks 1, 1, 0: the last request waits for the beat that bank 0 holds.
+    requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
+    ran = transfer_bursts(dut, stuck, b=requests)
+    assert seen[1:] == [(1, 0)] * 99
+    assert ran.b.cycles[:32] == list(range(2, 34))
+    assert ran.b.cycles[32] > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
+        ({"banks": 3}, "banks: 3 is not a power of two"),
+        ({"words": 48}, "words: 48 is not a power of two, 32 or more"),
+        ({"words": 16}, "words: 16 is not a power of two, 32 or more"),
+    ],
+)
+def test_other_parameters_are_refused(arguments: dict[str, int], message: str) -> None:
+    words = arguments.pop("words", WORDS)
+    with pytest.raises(ValueError, match=message):
+        BankedMemory(32, 32, words, **arguments)
+
+
+# --- a memory behind one port ---------------------------------------------------------------------
+
+
+class Filled(wiring.Component):
+    """The port before a memory, of which the lower half is filled."""
+
+    def __init__(self, read_ports: int = 2, data_width: int = 32) -> None:
+        self.dut = SramPort(32, data_width, WORDS, read_ports=read_ports)
+        self.accesses = Signal(32)
+        self._data_width = data_width
+        super().__init__({})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut
+        init = [filled(index) for index in range(WORDS // 2)]
+        storage = Memory(shape=self._data_width, depth=WORDS, init=init)
+        m.submodules.storage = storage
+        read, write, bus = storage.read_port(), storage.write_port(granularity=8), self.dut.memory
+        was_read = Signal()
+        reads = bus.enable & ~bus.strobe.any()
+        m.d.sync += [was_read.eq(reads), self.accesses.eq(self.accesses + bus.enable)]
+        m.d.comb += [
+            read.addr.eq(bus.address),
+            read.en.eq(reads),
+            write.addr.eq(bus.address),
+            write.data.eq(bus.write_data),
+            write.en.eq(bus.strobe & bus.enable.replicate(len(bus.strobe))),
+            bus.read_data.eq(0xDEADBEEF),
+        ]
+        with m.If(was_read):
+            m.d.comb += bus.read_data.eq(read.data)
+        return m
+
+
+class Holder:
+    """Holds the memory at random, and fails if it is accessed meanwhile."""
+
+    def __init__(self, dut: SramPort, probability: float) -> None:
+        self._dut = dut
+        self._probability = probability
+        self._rng = random.Random(0)
+
+    async def run(self, ctx: Any) -> None:
+        while True:
+            hold = self._rng.random() < self._probability
+            ctx.set(self._dut.hold, hold)
+            _, _, enable = await ctx.tick().sample(self._dut.memory.enable)
+            assert not (hold and enable), "an access while another has the memory"
+
+
+def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
+    ran = transfer_bursts(compiled(Filled), a=[{"address": BASE + 40, "length": 1}])
+    assert ran.ask_a.cycles == [1], "the request is taken with its last word"
+    assert ran.a.cycles == [1, 2]
+
+
+def test_a_write_is_answered_a_cycle_after_its_last_beat() -> None:
+    ran = transfer_bursts(compiled(Filled), write=blocks(1, 0))
+    assert ran.beats.cycles == list(range(16))
+    assert ran.write.cycles == [15]
+    assert ran.response.cycles == [16]
+
+
+@pytest.mark.parametrize("length", [1, 16])
+def test_a_stream_alone_has_every_cycle(length: int) -> None:
+    count = 48 // length
+    requests = [{"address": BASE + 64 * (i % 16), "length": length - 1} for i in range(count)]
+    circuit = compiled(Filled)
+    assert transfer_bursts(circuit, b=requests).b.cycles == list(range(1, 49))
+    assert transfer_bursts(circuit, write=requests).beats.cycles == list(range(48))
+
+
+def test_three_busy_streams_have_a_third_each() -> None:
+    """As in an XOR: the writer writes a word once both of its operands are there."""
+    circuit = compiled(Filled)
+    dut = circuit.dut
+    total = 16 * 8
+    ports = bursts_of(dut, a=blocks(8, 0), b=blocks(8, 0), write=blocks(8, 8))
+    del ports["beats"]
+    a, b = ports["a"], ports["b"]
+    writes: list[int] = []
+
+    async def write(ctx: Any) -> None:
+        for cycle in range(10_000):
+            there = min(len(a.bits), len(b.bits)) > len(writes)
+            ctx.set(dut.write.data.valid, there)
+            ctx.set(dut.write.data.payload.last, len(writes) % 16 == 15)
+            _, _, taken = await ctx.tick().sample(dut.write.data.ready & dut.write.data.valid)
+            if taken:
+                writes.append(cycle)
+            if len(writes) == total:
+                ctx.set(dut.write.data.valid, 0)
+                return
+
+    simulate(circuit, *ports.values(), write)
+    # The first word of B is there after A's first burst.
+    assert writes[-1] + 1 <= 3 * total + 20, f"{3 * total} words took {writes[-1] + 1} cycles"
+
+
+def test_reads_and_writes_take_turns() -> None:
+    ran = transfer_bursts(compiled(Filled, read_ports=1), a=blocks(4, 0), write=blocks(4, 8))
+    assert ran.a.cycles == ran.beats.cycles == list(range(1, 129, 2))
+
+
+def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
+    circuit = compiled(Filled)
+    dut = circuit.dut
+    seen: list[tuple[int, int]] = []
+
+    async def stuck(ctx: Any) -> None:
+        ctx.set(dut.a.request.payload.address, BASE + 4 * 7)
+        ctx.set(dut.a.request.payload.length, 3)
+        ctx.set(dut.a.request.valid, 1)
+        for _ in range(40):
+            await ctx.tick()
+            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
+
+    ran = transfer_bursts(circuit, stuck, write=blocks(2, 4))
+    assert ran.beats.cycles == [*range(1, 33)]
+    assert seen == [(1, filled(7))] * 40
+
+
+def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
+    circuit = compiled(Filled)
+    dut = circuit.dut
+
+    async def hold(ctx: Any) -> None:
+        await ctx.tick().repeat(10)
+        ctx.set(dut.hold, 1)
+        await ctx.tick()
+        ctx.set(dut.hold, 0)
+
+    ran = transfer_bursts(circuit, hold, a=blocks(2, 0))
+    assert ran.a.cycles == [*range(1, 11), *range(12, 34)]
+
+
+def test_read_ports_other_than_1_or_2_are_refused() -> None:
+    with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
+        SramPort(32, 32, WORDS, read_ports=3)
+
+
+# --- a memory with a host -------------------------------------------------------------------------
+
+
+class Hosted(wiring.Component):
+    def __init__(self, read_ports: int = 2, width: int = 8 * BYTES) -> None:
+        self._width = width
+        self.dut = SharedSram(32, width, WORDS, read_ports=read_ports)
+        super().__init__({})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut
+        m.submodules.storage = storage = BlockRam(WORDS, self._width)
+        wiring.connect(m, self.dut.memory, storage.memory)
+        return m
+
+
+def test_the_host_never_waits_and_each_access_takes_one_cycle_from_the_engine() -> None:
+    circuit = compiled(Hosted, read_ports=1)
+    dut = circuit.dut
+    host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=10)
+    ran = transfer_bursts(circuit, host, a=blocks(3, 0))
+    assert host.cycles == [10, 11, 12]
+    assert ran.a.cycles == [*range(1, 11), *range(14, 52)]
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_the_host_reaches_every_byte_of_a_beat(width: int) -> None:
+    circuit = compiled(Hosted, read_ports=1, width=width)
+    order = random.Random(width).sample(range(64), 64)
+    writes = [(byte, byte + 1) for byte in order]
+    host = Host(circuit.dut.host, [*writes, *((byte, None) for byte in range(64))])
+    simulate(circuit, host)
+    assert host.read == [*range(1, 65)]
+
+
+def test_a_host_that_has_every_second_cycle_leaves_the_others() -> None:
+    circuit = compiled(Hosted, read_ports=1)
+    dut = circuit.dut
+
+    async def host(ctx: Any) -> None:
+        for cycle in range(64):
+            ctx.set(dut.host.enable, cycle % 2 == 0)
+            await ctx.tick()
+
+    ran = transfer_bursts(circuit, host, write=blocks(2, 0))
+    assert ran.beats.cycles == list(range(1, 64, 2))
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def held(probability: float, read_ports: int) -> tuple[Any, Any]:
+    circuit = compiled(Filled, read_ports)
+    return circuit, Holder(circuit.dut, probability)
+
+
+def chip(part: str, read_ports: int) -> tuple[Any, Any]:
+    dut = sdram(WIDTH, read_ports, part=part)
+    return dut, ChipAtPins(dut.pins, SdramChip(PARTS[part], CLOCK_HZ))
+
+
+MEMORIES: dict[str, Callable[[int], tuple[Any, ...]]] = {
+    "1 bank": lambda ports: (banked(1, ports),),
+    "2 banks": lambda ports: (banked(2, ports),),
+    "4 banks": lambda ports: (banked(4, ports),),
+    "a port": partial(held, 0),
+    "a port, held": partial(held, 0.3),
+    "a port, shared": lambda ports: (compiled(Hosted, ports),),
+    "SDRAM": partial(chip, "fast"),
+    "SDRAM without masks": partial(chip, "without masks"),
+}
+"""By the number of read ports, a circuit and the testbench beside it."""
+LATE = {("1 bank", 1), ("4 banks", 1), ("4 banks", 2)}
+"""Memories of the full tier."""
+
+
+@pytest.mark.parametrize(
+    ("name", "read_ports"),
+    [slow(*each) if each in LATE else each for each in product(MEMORIES, (1, 2))],
+)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int, name: str) -> None:
+    circuit, *others = MEMORIES[name](read_ports)
+    check_at_random(circuit, read_ports, stalls, others)

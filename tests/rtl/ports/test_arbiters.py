@@ -1,0 +1,251 @@
+"""Two readers or writers share a port fairly; each gets the beats or responses of its bursts."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import BEATS_PER_BLOCK
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.ports.signatures import request
+from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from support.rtl.bursts import beats_to_write, bursts_of, merged, transfer_bursts
+from support.rtl.memory import Memory, ReadServer, WriteServer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, elaborated, simulate
+
+B_ADDRESS = 0x8000_0000
+"""Reader B's requests have this bit, reader A's do not."""
+TURNS = [0, B_ADDRESS] * 20
+
+
+def requests(count: int, base: int, length: int | None = None) -> list[dict[str, int]]:
+    """Return bursts that begin a block of 16 words each."""
+    rng = random.Random(base)
+    return [
+        {"address": base + 64 * index, "length": rng.randrange(16) if length is None else length}
+        for index in range(count)
+    ]
+
+
+class OwnAddresses:
+    """Words that hold their own address; number 13 of each block cannot be read."""
+
+    beat_bytes = 4
+
+    def read(self, address: int) -> tuple[int, bool]:
+        return address, address // 4 % 16 == 13
+
+
+def beats(of: list[dict[str, int]]) -> list[tuple[int, int, int]]:
+    """Return data, last and error of all beats of some requests."""
+    return [
+        (entry["address"] + 4 * beat, beat == entry["length"], beat == 13)
+        for entry in of
+        for beat in range(entry["length"] + 1)
+    ]
+
+
+@pytest.mark.parametrize("block_ram", [False, True])
+@pytest.mark.parametrize("latency", [1, 12])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=block_ram)
+    of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
+    memory = ReadServer(dut.port, OwnAddresses(), latency - 1, stalls)
+    ran = transfer_bursts(dut, a=of_a, b=of_b, stalls=stalls, background=[memory])
+    for sink, expected in ((ran.a, beats(of_a)), (ran.b, beats(of_b))):
+        got = [(beat.data, beat.last, beat.error) for beat in sink.payloads]
+        assert got == expected, stalls
+
+
+def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
+    dut = elaborated(ReadArbiter, 32, 32, 16)
+    memory = ReadServer(dut.port, OwnAddresses())
+    transfer_bursts(dut, a=requests(20, 0, 0), b=requests(20, B_ADDRESS, 0), background=[memory])
+    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS
+    assert [cycle for cycle, _, _ in memory.requests] == list(range(40))
+    assert memory.beats == list(range(1, 41))
+
+
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
+    memory = ReadServer(dut.port, OwnAddresses(), 2, stalls)
+    transfer_bursts(dut, a=requests(20, 0, 3), b=requests(20, B_ADDRESS, 3), background=[memory])
+    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS, stalls
+
+
+@pytest.mark.parametrize("reader", ["a", "b"])
+def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> None:
+    dut = elaborated(ReadArbiter, 32, 32, 16)
+    memory = ReadServer(dut.port, OwnAddresses())
+    ran = vars(transfer_bursts(dut, **{reader: requests(10, 0x1000, 3)}, background=[memory]))
+    accepted = [cycle for cycle, _, _ in memory.requests]
+    assert ran[f"ask_{reader}"].cycles == accepted == list(range(10))
+    assert ran[reader].cycles == memory.beats == list(range(1, 41))
+
+
+def test_no_more_bursts_are_in_flight_than_it_can_remember() -> None:
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
+
+    async def bench(ctx: Any) -> None:
+        shape = request(32)
+        ctx.set(dut.a.request.payload, shape.const({"address": 64, "length": 0}))
+        ctx.set(dut.a.request.valid, 1)
+        ctx.set(dut.port.request.ready, 1)
+        for cycle in range(8):
+            assert ctx.get(dut.port.request.valid) == (cycle < 4)
+            assert ctx.get(dut.a.request.ready) == (cycle < 4)
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+# --- writers --------------------------------------------------------------------------------------
+
+
+WRITER_B = 0x800
+"""Writer B's requests have this bit, writer A's do not."""
+BAD = 0x380
+"""The beat at this address of each writer cannot be written."""
+
+
+def is_bad(address: int) -> bool:
+    return address % WRITER_B == BAD
+
+
+class Run:
+    """Bursts of both writers, a memory, and the beats that should be in it.
+
+    ``late``: cycles after which a writer begins.
+    """
+
+    def __init__(
+        self,
+        dut: Any,
+        asked: dict[str, list[dict[str, int]]],
+        *,
+        latency: int = 0,
+        stalls: Stalls = NO_STALLS,
+        late: dict[str, int] | None = None,
+    ) -> None:
+        memory = Memory(np.zeros(2 * WRITER_B, np.uint8), 4, is_bad)
+        self.server = WriteServer(dut.port, memory, latency, stalls)
+        self.expected = [0] * (2 * WRITER_B // 4)
+        self.ports: dict[str, SimpleNamespace] = {}
+        benches: list[Any] = []
+        for name, bursts in asked.items():
+            beats = beats_to_write(bursts, random.Random(name))
+            port = SimpleNamespace(write=getattr(dut, name))
+            own = bursts_of(
+                port, write=bursts, beats=beats, stalls=Stalls(**vars(stalls) | {"seed": ord(name)})
+            )
+            self.ports[name] = SimpleNamespace(**own)
+            benches += [self._after((late or {}).get(name, 0), each) for each in own.values()]
+            self._expect(bursts, iter(beats))
+        simulate(dut, *benches, background=[self.server])
+        self.written = memory.data.view("<u4").tolist()
+        self.users = [address // WRITER_B for _, address, _ in self.server.requests]
+
+    @staticmethod
+    def _after(cycles: int, bench: Any) -> Any:
+        async def run(ctx: Any) -> None:
+            if cycles:
+                await ctx.tick().repeat(cycles)
+            await bench.run(ctx)
+
+        return run
+
+    def _expect(self, bursts: list[dict[str, int]], beats: Any) -> None:
+        for burst in bursts:
+            for beat in range(burst["length"] + 1):
+                address = burst["address"] + 4 * beat
+                new = merged(self.expected[address // 4], next(beats))
+                if not is_bad(address):
+                    self.expected[address // 4] = new
+
+
+@pytest.mark.parametrize("latency", [0, 12])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_each_writer_gets_its_own_responses(stalls: Stalls, latency: int) -> None:
+    dut = compiled(WriteArbiter, 32, 32, 4)
+    asked = {"a": requests(25, 0), "b": requests(20, WRITER_B)}
+    ran = Run(dut, asked, latency=latency, stalls=stalls)
+    assert ran.written == ran.expected, stalls
+    for name, bursts in asked.items():
+        errors = [
+            any(is_bad(burst["address"] + 4 * beat) for beat in range(burst["length"] + 1))
+            for burst in bursts
+        ]
+        assert ran.ports[name].response.bits == errors, stalls
+        assert any(errors)
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_two_writers_are_granted_in_turn_without_a_lost_cycle(length: int) -> None:
+    dut = elaborated(WriteArbiter, 32, 32, 16)
+    ran = Run(dut, {"a": requests(20, 0, length), "b": requests(20, WRITER_B, length)})
+    assert ran.users == [0, 1] * 20
+    assert ran.server.beats == list(range(40 * (length + 1)))
+
+
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+def test_a_stalled_port_is_shared_evenly_by_writers(stalls: Stalls) -> None:
+    """The writers do not stall, so that both always request."""
+    dut = compiled(WriteArbiter, 32, 32, 4)
+    memory = Memory(np.zeros(2 * WRITER_B, np.uint8), 4)
+    server = WriteServer(dut.port, memory, 2, stalls)
+    benches = [
+        bench
+        for writer, base in ((dut.a, 0), (dut.b, WRITER_B))
+        for bench in bursts_of(SimpleNamespace(write=writer), write=requests(20, base, 3)).values()
+    ]
+    simulate(dut, *benches, background=[server])
+    assert [address // WRITER_B for _, address, _ in server.requests] == [0, 1] * 20, stalls
+
+
+@pytest.mark.parametrize(("writer", "waits"), [("a", 0), ("b", 1)])
+def test_one_that_asks_alone_has_the_whole_port(writer: str, waits: int) -> None:
+    """Writer B waits for a cycle, once: the port is A's at the start."""
+    dut = elaborated(WriteArbiter, 32, 32, 16)
+    ran = Run(dut, {writer: requests(10, 0x80, 3)})
+    port = ran.ports[writer]
+    assert port.write.cycles == [waits + 4 * burst for burst in range(10)]
+    assert port.beats.cycles == ran.server.beats == [waits + beat for beat in range(40)]
+    assert port.response.cycles == ran.server.responses
+
+
+def test_a_burst_whose_beats_are_late_is_not_interrupted() -> None:
+    dut = elaborated(WriteArbiter, 32, 32, 16)
+    asked = {"a": requests(2, 0, 15), "b": requests(1, WRITER_B, 0)}
+    ran = Run(dut, asked, late={"b": 5})
+    assert ran.users == [0, 1, 0]
+    assert ran.ports["b"].beats.cycles == [16 - 5]
+
+
+def test_no_more_writes_are_in_flight_than_it_can_remember() -> None:
+    dut = compiled(WriteArbiter, 32, 32, 4)
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.a.request.valid, 1)
+        ctx.set(dut.a.data.valid, 1)
+        ctx.set(dut.a.data.payload.last, 1)
+        ctx.set(dut.port.request.ready, 1)
+        ctx.set(dut.port.data.ready, 1)
+        for cycle in range(8):
+            for stream in (dut.port.request, dut.port.data):
+                assert ctx.get(stream.valid) == (cycle < 4)
+            for stream in (dut.a.request, dut.a.data):
+                assert ctx.get(stream.ready) == (cycle < 4)
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def test_a_length_has_the_bits_that_a_whole_block_needs_and_no_more() -> None:
+    assert 1 << request(16)["length"].width == BEATS_PER_BLOCK
