@@ -1,5 +1,10 @@
-"""Exported cores on Icarus Verilog and on Verilator, between the bus models of cocotbext-axi."""
+"""Exported cores on Icarus Verilog and on Verilator, between the bus models of cocotbext-axi.
 
+The suite that passes on the right core catches each bug that is put into the exported text, where
+others would meet it.
+"""
+
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,3 +40,120 @@ def test_the_driver_in_c_drives_the_core(tmp_path: Path) -> None:
     """Records byte for byte as Python's, interrupts, a fault, and going on after it."""
     outcome = run_suite(verilator(), tmp_path, width=64, ports=2, suite="c_suite")
     assert (len(outcome.passed), list(outcome.failed)) == (3, []), str(outcome)
+
+
+# --- planted bugs ---------------------------------------------------------------------------------
+
+
+WIDTH, PORTS = 64, 2
+
+FIRST_INSTANCE = re.compile(r"^  core_\w+ \w+ \($", re.MULTILINE)
+"""The first instance in the top module; it follows the declarations."""
+
+# All that these bugs need to show themselves.
+ONLY = r"test_(random_commands|long_bursts)/chance=0\.5"
+
+
+def changed(pattern: str, replacement: str, text: str) -> str:
+    """``text`` with its one match of ``pattern`` replaced."""
+    result, count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
+    assert count == 1, f"{count} matches of {pattern}"
+    return result
+
+
+def with_logic(logic: str, text: str) -> str:
+    """Return ``text`` with ``logic`` behind the declarations of the top module."""
+    start = re.search(FIRST_INSTANCE, text)
+    assert start, "the top module has no instances"
+    return text[: start.start()] + logic + text[start.start() :]
+
+
+def with_input(name: str, logic: str, text: str) -> str:
+    """Return ``text`` with ``logic``, whose ``seen`` replaces the input ``name``."""
+    start = re.search(FIRST_INSTANCE, text)
+    assert start, "the top module has no instances"
+    body = re.sub(rf"\b{name}\b", "seen", text[start.start() :])
+    return with_logic(logic, text[: start.start()] + body)
+
+
+def with_output(name: str, value: str, logic: str, text: str) -> str:
+    """Return ``text`` with ``logic``, where the output ``name`` is ``value``, not ``offered``.
+
+    ``offered`` is the signal that instances connect to the output.
+    """
+    connected = f"({name})"
+    assert connected in text
+    logic = f"  wire offered;\n{logic}  assign {name} = {value};\n"
+    return with_logic(logic, text.replace(connected, "(offered)"))
+
+
+def drop_a_beat(text: str) -> str:
+    """The third beat that waits for WREADY is taken for written."""
+    logic = (
+        "  reg [1:0] waited = 2'd0;\n"
+        "  wire seen = m_axi_wready | (m_axi_wvalid & waited == 2'd2);\n"
+        "  always @(posedge clk)\n"
+        "    if (rst) waited <= 2'd0;\n"
+        "    else if (m_axi_wvalid & ~m_axi_wready & waited != 2'd3) waited <= waited + 2'd1;\n"
+    )
+    return with_input("m_axi_wready", logic, text)
+
+
+def lose_a_beat(text: str) -> str:
+    """The beat behind one that has waited for WREADY never gets to the bus."""
+    logic = (
+        "  reg stalled = 1'b0, after = 1'b0, done = 1'b0;\n"
+        "  wire lost = offered & after & ~done;\n"
+        "  wire seen = m_axi_wready | lost;\n"
+        "  always @(posedge clk) begin\n"
+        "    stalled <= offered & ~m_axi_wready;\n"
+        "    after <= offered & m_axi_wready & stalled;\n"
+        "    done <= ~rst & (done | lost);\n"
+        "  end\n"
+    )
+    seen = with_input("m_axi_wready", "", text)
+    return with_output("m_axi_wvalid", "offered & ~lost", logic, seen)
+
+
+def shorten_awlen(text: str) -> str:
+    """A burst of several beats says that it has one less."""
+    return changed(
+        r"assign m_axi_awlen = \{ 4'h0, ([^}]+) \};",
+        r"wire [3:0] awlen = \1; assign m_axi_awlen = {4'h0, awlen - {3'h0, |awlen}};",
+        text,
+    )
+
+
+def strobe_everything(text: str) -> str:
+    """Each beat writes all of its bytes."""
+    return changed(r"assign m_axi_wstrb = [^;]+;", "assign m_axi_wstrb = 8'hff;", text)
+
+
+def take_back_valid(text: str) -> str:
+    """ARVALID falls for a cycle while it waits for ARREADY."""
+    logic = (
+        "  reg waits = 1'b0;\n"
+        "  always @(posedge clk) waits <= m_axi_arvalid & ~m_axi_arready & ~waits;\n"
+    )
+    return with_output("m_axi_arvalid", "offered & ~waits", logic, text)
+
+
+@pytest.mark.parametrize(
+    ("bug", "sign"),
+    [
+        (drop_a_beat, "m_axi_w changed before it was taken"),
+        (lose_a_beat, "assert last == "),
+        (shorten_awlen, "assert last == "),
+        (strobe_everything, "bytes differ"),
+        (take_back_valid, "m_axi_ar changed before it was taken"),
+    ],
+)
+def test_bug_is_caught(bug: Callable[[str], str], sign: str, tmp_path: Path) -> None:
+    outcome = run_suite(icarus(), tmp_path, width=WIDTH, ports=PORTS, only=ONLY, change=bug)
+    assert outcome.failed, str(outcome)
+    assert re.search(sign, outcome.log), str(outcome)
+
+
+def test_the_same_tests_pass_without_a_bug(tmp_path: Path) -> None:
+    outcome = run_suite(icarus(), tmp_path, width=WIDTH, ports=PORTS, only=ONLY)
+    assert (len(outcome.passed), list(outcome.failed)) == (2, []), str(outcome)

@@ -8,8 +8,7 @@ import pytest
 from bitlane_rtl.stream_unit.configuration import StreamConfiguration
 from bitlane_sim.export.destination import Destination
 from bitlane_sim.export.stream_core import export_stream
-from support.cocotb.planted import with_output
-from support.cocotb.runs import Outcome, run_verilog
+from support.cocotb.runs import Outcome, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
 from support.cocotb.stream_suite import CORE
 

@@ -11,8 +11,7 @@ from bitlane_rtl.configurations import one_port
 from bitlane_sim.export.destination import Destination
 from bitlane_sim.export.wishbone import export_wishbone
 from support.cocotb.bench import CORE
-from support.cocotb.planted import with_output
-from support.cocotb.runs import MEMORY_BYTES, Outcome, run_verilog
+from support.cocotb.runs import MEMORY_BYTES, Outcome, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
 
 pytestmark = pytest.mark.slow

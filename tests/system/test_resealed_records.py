@@ -1,7 +1,8 @@
 """A wrong record never makes the circuit read or write a byte outside its memory.
 
 The test flips bits of good records and corrects the seal, so that only wrong fields are left: the
-end of a stream, its steps, its loop counts. All other addresses are RAM.
+end of a stream, its steps, its loop counts. All other addresses are RAM. Without a right seal, any
+one flipped bit is refused with a code, and nothing is touched.
 """
 
 import random
@@ -15,7 +16,21 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, WORD_BYTES, Lane, Mode, Op, Status, register
+import bitlane
+from bitlane.driver.commands import encode
+from bitlane.lowering import lower as lowering
+from bitlane.lowering.strided import Streams, View
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    RECORD_WORDS,
+    RING_OFFSET,
+    WORD_BYTES,
+    Lane,
+    Mode,
+    Op,
+    Status,
+    register,
+)
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.axi4_memory.interface import AddressRange
@@ -26,7 +41,7 @@ from cppsim.circuits import AnyModel
 from support.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
-from support.system.devices import noise
+from support.system.devices import SIMULATED, link_of, noise, opened, simulator_of
 
 pytestmark = pytest.mark.slow
 
@@ -169,3 +184,78 @@ def test_nothing_outside_the_memory_is_touched(bench: Bench) -> None:
     told = f"{len(escaped)} of {RECORDS} records escaped: seed, what it did: {escaped[:10]}"
     assert not escaped, told
     assert executed > RECORDS // 10, "too few were executed, at least in part, to show anything"
+
+
+# --- wrong seals ----------------------------------------------------------------------------------
+
+
+BYTES = 4096
+
+FAULT = register("FAULT")
+
+JOBS: dict[str, tuple[Op, tuple[int, ...], View, View | None, View]] = {
+    "dense": (Op.XOR, (50,), View(3, (1,), 1), View(1030, (1,), 1), View(2099, (1,), 1)),
+    "without B": (Op.NOT, (100,), View(64, (1,), 1), None, View(2048, (1,), 1)),
+    "rows, gathered and scattered": (
+        Op.SHIFT_LEFT,
+        (3, 5, 7),
+        View(0, (280, 56, 8), 4),
+        View(1024, (0, 4, 0), 4),
+        View(2048, (4, 12, 60), 4),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=SIMULATED)
+def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    with opened(request.param) as device:
+        yield device
+
+
+def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
+    op, shape, a, b, y = JOBS[name]
+    geometry = device.driver.geometry
+    commands = list(
+        lowering.lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory)
+    )
+    assert len(commands) == 1
+    return encode(commands[0])
+
+
+def submit(device: bitlane.Device, words: NDArray[np.uint32]) -> int:
+    """Put a record into the first slot of the ring and ring; the code of the fault, 0 for none."""
+    link_of(device).write(CONTROL_BASE + RING_OFFSET, words)
+    device.driver.write_register("DOORBELL", 1)
+    simulator_of(device).step(400)
+    code = FAULT["CODE"].extract(device.driver.read_register("FAULT"))
+    status = device.driver.read_register("STATUS")
+    assert register("STATUS")["DRAINED"].extract(status) == 1
+    device.driver.write_register("CLEAR", 1)
+    assert device.driver.read_register("FAULT") == 0
+    return code
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_flipped_bit_is_refused(device: bitlane.Device, name: str) -> None:
+    words = record(device, name)
+    memory = simulator_of(device).memory[:BYTES]
+    memory[:] = before = noise(BYTES, 1)
+    requests = simulator_of(device).monitor["ar"].count, simulator_of(device).monitor["aw"].count
+    for bit in range(32 * words.size):
+        replay = f"{device.description}, {name}: bit {bit % 32} of word {bit // 32}"
+        flipped = words.copy()
+        flipped[bit // 32] ^= np.uint32(1 << bit % 32)
+        code = submit(device, flipped)
+        # All that is refused is refused before any bus traffic.
+        assert Status.OK < code < Status.READ_ERROR, f"{replay}: code {code}"
+        assert np.array_equal(memory, before), replay
+    monitor = simulator_of(device).monitor
+    assert (monitor["ar"].count, monitor["aw"].count) == requests
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_record_as_it_was_is_executed(device: bitlane.Device, name: str) -> None:
+    memory = simulator_of(device).memory[:BYTES]
+    memory[:] = before = noise(BYTES, 1)
+    assert submit(device, record(device, name)) == Status.OK
+    assert np.count_nonzero(memory != before) >= 45

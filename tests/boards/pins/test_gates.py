@@ -2,7 +2,10 @@
 
 import ctypes
 import random
+import shutil
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +14,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_boards.pins import GateModel, PinSimulation
-from bitlane_boards.pins.model import VENDOR_CELLS
+from bitlane_boards.pins.model import BUILDER, VENDOR_CELLS
 from bitlane_boards.pins.netlist import HIGH, LOW, NetlistBuilder
 from cppsim import Model
+from cppsim.build import find_compiler
 from cppsim.circuits import Circuit
 from cppsim.errors import SimulationError
-from support.seeds import seeds
+from support.seeds import seeds, slow
 from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow
 
 
@@ -376,3 +380,25 @@ def test_large_ram_reads_holds_and_writes_groups_of_four_bits() -> None:
             out = stored[address]
         assert out is None or ram.get("out") == out, given
     ram.close()
+
+
+# --- compilers ------------------------------------------------------------------------------------
+
+
+ZIGLANG = f"{sys.executable} -m ziglang c++"
+CHOICES = [slow(ZIGLANG), *filter(shutil.which, ("g++", "clang++", "c++"))]
+"""Compilers of this machine; the full tier always has ziglang."""
+
+
+@pytest.mark.parametrize("command", CHOICES)
+def test_every_compiler_takes_the_flags(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flag that a compiler does not know or use causes a warning, which is an error here."""
+    monkeypatch.setenv("CPPSIM_CXX", command)
+    compiler = find_compiler()
+    source, made = tmp_path / "source.cc", tmp_path / "source.o"
+    source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
+    words = [flag for flag in BUILDER.flags_for(compiler) if flag not in ("-w", "-shared")]
+    compiler.run([*words, "-Werror", "-c", "-o", str(made), str(source)])
+    assert made.stat().st_size

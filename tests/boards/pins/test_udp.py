@@ -1,11 +1,15 @@
-"""A simulated board behind a UDP socket: datagrams arrive, and a recording shows the frames."""
+"""A simulated board behind a UDP socket: datagrams arrive, and a recording shows the frames.
+
+A board whose time stands still loses the session of a client that was killed.
+"""
 
 import random
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -14,30 +18,33 @@ from scapy.layers.l2 import ARP
 from scapy.packet import Raw
 from scapy.utils import PcapReader
 
+from bitlane.errors import BoardInUseError
+from bitlane.links.datagrams import DatagramLine
+from bitlane.links.udp import open_link
+from bitlane_boards.pins import udp
 from bitlane_boards.pins.cable import Cable, CableFaults
 from bitlane_boards.pins.network import SimulatedNetwork, SimulatedSocket
 from bitlane_boards.pins.packets import HostAddresses, content_of, framed
 from bitlane_boards.pins.udp import UdpServer, bound_socket
+from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+from bitlane_rtl.abi.queries import QUERY
 from cppsim.errors import SimulationError
 from support.ethernet.looped import looped
 from support.ethernet.packets import BOARD
-
-pytestmark = pytest.mark.slow
+from support.host.network import ServedRules
 
 DATAGRAMS = [random.Random(size).randbytes(size) for size in range(4, 1473, 52)]
 
 
 @contextmanager
-def served(**options: Any) -> Iterator[UdpServer]:
+def serving(network: Any, seconds: float) -> Iterator[UdpServer]:
     """Serve in a thread until the block ends."""
-    network = SimulatedNetwork(looped(), BOARD, **options)
     server = UdpServer(network, bound_socket())
-    network.resolve()
     stop = threading.Event()
 
     def serve() -> None:
         while not stop.is_set():
-            server.serve(0.05)
+            server.serve(seconds)
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -47,7 +54,14 @@ def served(**options: Any) -> Iterator[UdpServer]:
         stop.set()
         thread.join()
         server.close()
-        network.close()
+
+
+@contextmanager
+def served(**options: Any) -> Iterator[UdpServer]:
+    network = SimulatedNetwork(looped(), BOARD, **options)
+    network.resolve()
+    with closing(network), serving(network, 0.05) as server:
+        yield server
 
 
 def client_of(server: UdpServer) -> socket.socket:
@@ -67,6 +81,7 @@ def arrived(client: socket.socket, least: int) -> list[bytes]:
             return found
 
 
+@pytest.mark.slow
 def test_a_closed_socket_of_a_link_refuses_as_the_systems_does() -> None:
     network = SimulatedNetwork(looped(), BOARD)
     opened: Any = SimulatedSocket(network)
@@ -82,6 +97,7 @@ def test_a_closed_socket_of_a_link_refuses_as_the_systems_does() -> None:
     network.close()
 
 
+@pytest.mark.slow
 def test_each_client_gets_its_datagrams(tmp_path: Path) -> None:
     file = tmp_path / "line.pcap"
     with served(pcap=file) as server, client_of(server) as one, client_of(server) as other:
@@ -110,6 +126,7 @@ def test_each_client_gets_its_datagrams(tmp_path: Path) -> None:
         assert type(packet)(bytes(packet))[UDP].chksum == sums
 
 
+@pytest.mark.slow
 def test_a_bad_cable_loses_doubles_reorders_and_damages() -> None:
     faults = CableFaults(lose=0.1, double=0.1, reorder=0.1, damage=0.1, seed=3)
     many = [number.to_bytes(4, "little") for number in range(300)]
@@ -127,6 +144,7 @@ def test_a_bad_cable_loses_doubles_reorders_and_damages() -> None:
             assert 10 < count < 60
 
 
+@pytest.mark.slow
 def test_the_faults_depend_on_the_seed_alone() -> None:
     def counts(seed: int) -> tuple[list[bytes], int]:
         cable = Cable(CableFaults(lose=0.2, damage=0.2, reorder=0.2, seed=seed), "x")
@@ -136,6 +154,7 @@ def test_the_faults_depend_on_the_seed_alone() -> None:
     assert counts(1) == counts(1) != counts(2)
 
 
+@pytest.mark.slow
 def test_a_board_that_does_not_answer_is_an_error() -> None:
     network = SimulatedNetwork(looped(), BOARD, faults=CableFaults(lose=1.0))
     with pytest.raises(SimulationError, match=r"192\.168\.1\.50 does not answer ARP"):
@@ -143,11 +162,13 @@ def test_a_board_that_does_not_answer_is_an_error() -> None:
     network.close()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_an_error() -> None:
     with bound_socket() as other, pytest.raises(OSError, match="in use"):
         bound_socket(other.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_wrong_packets_of_a_board_are_not_passed_on() -> None:
     host = HostAddresses(BOARD)
     board = HostAddresses(BOARD, mac=BOARD.mac)
@@ -163,3 +184,114 @@ def test_wrong_packets_of_a_board_are_not_passed_on() -> None:
     assert content_of(frame) == bytes(good).ljust(60, b"\0")
     assert host.datagram_in(frame[:-4]) == (5000, b"data")
     assert content_of(frame[:-1] + bytes([frame[-1] ^ 1])) is None
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+SECONDS = 20
+BASE = 0x1000
+
+
+class StillNetwork:
+    """The part of a `SimulatedNetwork` that the server uses; it loses ``lost`` GOODBYEs first."""
+
+    def __init__(self) -> None:
+        self.rules = ServedRules(clock=lambda: 0.0)
+        self.port = DEFAULT_PORT
+        self.unsent = 0
+        self.quiet = True
+        self.lost = 0
+        self.farewells = 0
+        self._arrived: list[tuple[int, bytes]] = []
+
+    def send(self, port: int, data: bytes) -> None:
+        self.quiet = False
+        self.farewells += port == udp._GOODBYE_PORT
+        if data.startswith(QUERY):
+            self._arrived.append((port, data))
+        elif port != self.port and (port != udp._GOODBYE_PORT or self.farewells > self.lost):
+            self._arrived += [(port, answer) for answer in self.rules.datagrams(data)]
+
+    def advance(self, seconds: float) -> list[tuple[int, bytes]]:
+        arrived, self._arrived = self._arrived, []
+        self.quiet = True
+        return arrived
+
+
+@contextmanager
+def still() -> Iterator[tuple[StillNetwork, str]]:
+    """Serve a network whose time stands still; yield it and the URL."""
+    network: Any = StillNetwork()
+    with serving(network, 0.02) as server:
+        yield network, server.url
+
+
+def freed(url: str) -> bool:
+    """Return whether the board can be opened without a takeover, after a while."""
+    for _ in range(100 * SECONDS):
+        try:
+            open_link(url).close()
+        except BoardInUseError:
+            sleep(0.01)
+        else:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_the_session_of_a_killed_client_ends(lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with still() as (network, url):
+        network.lost = lost
+        link = open_link(url)
+        link.write(BASE, b"mine")
+        with pytest.raises(BoardInUseError):
+            open_link(url)
+        link._socket.close()
+        monkeypatch.setattr(udp, "SESSION_SECONDS", 0.05)
+        # The attempts of others do not keep it alive.
+        assert freed(url)
+
+
+def test_an_idle_client_goes_on_unless_another_host_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    with still() as (network, url), open_link(f"{url}?keepalive=0") as link:
+        link.write(BASE, b"mine")
+        monkeypatch.setattr(udp, "SESSION_SECONDS", 0.02)
+        for _ in range(100 * SECONDS):
+            if not network.rules.alive:
+                break
+            sleep(0.01)
+        assert not network.rules.alive
+        monkeypatch.undo()  # it would end again before a busy computer comes to look
+        assert link.read(BASE, 4).tobytes() == b"mine"
+        assert network.rules.alive
+
+
+def test_a_query_is_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with still() as (_, url), open_link(f"{url}?keepalive=0") as link:
+        link.write(BASE, b"mine")
+        query = QUERY + bytes(12)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(SECONDS)
+            asking.sendto(query, ("127.0.0.1", int(url.rpartition(":")[2])))
+            assert asking.recv(100) == query
+        monkeypatch.setattr(udp, "SESSION_SECONDS", 0.05)
+        link._socket.close()
+        assert freed(url)
+
+
+@pytest.mark.parametrize("of_the_url", [True, False])
+def test_the_port_of_the_url_is_the_boards(of_the_url: bool) -> None:
+    """The board drops what comes from its own port, which is that of the URL."""
+    with still() as (network, url):
+        port = int(url.rpartition(":")[2])
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with peer:
+            peer.settimeout(0.2 if of_the_url else SECONDS)
+            peer.bind(("127.0.0.2", port if of_the_url else network.port))
+            peer.sendto(DatagramLine(1).encode_hello(0, 0), ("127.0.0.1", port))
+            if of_the_url:
+                with pytest.raises(TimeoutError):
+                    peer.recv(100)
+            else:
+                assert peer.recv(100)

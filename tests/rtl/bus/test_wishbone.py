@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory as Storage
 
 from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
-from support.rtl.memory import Memory
+from support.rtl.memory import Memory, WishboneMemory
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,
@@ -23,7 +23,6 @@ from support.rtl.streams import (
     elaborated,
     simulate,
 )
-from support.rtl.wishbone import WishboneMemory
 from support.seeds import slow
 
 SIZE = 1 << 12

@@ -1,7 +1,6 @@
 """Seeds of stalls: all jobs of the contract, each with many timings."""
 
 import numpy as np
-import pytest
 
 from bitlane_sim.campaigns.folder import make_circuit
 from bitlane_sim.campaigns.plan import Stage, run_plan
@@ -13,7 +12,6 @@ OPTIONS = "width=32&ports=1&loops=2&slots=16&ops=xor,not&modes=dense,strided&mem
 SHORT = ["64 B NOT", "12 times 64 B NOT", "12 times 64 B XOR"]
 
 
-@pytest.mark.slow
 def test_cycles_do_not_depend_on_the_few_words_of_ram() -> None:
     stage = Stage(make_circuit(OPTIONS, RAM), "threads")
     plan = StallPlan(stage, 40, SHORT)

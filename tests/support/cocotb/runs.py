@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
@@ -164,3 +165,17 @@ def _outcome(results: Path, log: str) -> Outcome:
     failed = [x.get("name", "") for x in cases if {y.tag for y in x} - quiet]
     passed = [x.get("name", "") for x in cases if x.get("name") not in failed]
     return Outcome(passed, failed, log)
+
+
+def with_output(text: str, name: str, value: str) -> str:
+    """Return ``text`` with ``value`` at the output ``name`` of the top module.
+
+    ``offered`` in ``value`` is the signal that the circuit connects to the output.
+    """
+    head, body = text.split("\n);\n", 1)
+    (width,) = re.findall(rf"^  output wire (\[\d+:0\] )?{name},?$", head, re.MULTILINE)
+    top, end, rest = body.partition("endmodule")
+    top, count = re.subn(rf"\b{name}\b", "offered", top)
+    assert count == 1, f"{count} connections of {name}"
+    logic = f"  wire {width}offered;\n  assign {name} = {value};\n"
+    return f"{head}\n);\n{logic}{top}{end}{rest}"
