@@ -53,7 +53,7 @@ _REQUEST_UNITS = (
     "link/session_timer.py",
 )
 
-_MEMORIES = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py")
+_MEMORIES = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py", "bus/storage.py")
 _PARTS = (
     "bit_unit/lane_tests.py",
     "bit_unit/logic.py",
@@ -75,11 +75,13 @@ OWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_PARTS, ("tests/rtl/bit_unit/test_parts.py",)),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
     "bus/axi4_lite.py": ("tests/rtl/bus/test_control.py",),
+    "bus/whole_beats.py": ("tests/rtl/bus/test_axi4.py",),
     **dict.fromkeys(_MEMORIES, ("tests/rtl/bus/test_memories.py",)),
     "bus/wishbone.py": ("tests/rtl/bus/test_control.py",),
     "configuration": ("tests/rtl/test_core.py",),
     "control/": ("tests/rtl/control/test_sequencer.py",),
-    "control/ring.py": ("tests/rtl/control/test_retirement.py",),
+    "control/retirement.py": ("tests/rtl/control/test_refusals.py",),
+    "control/ring.py": ("tests/rtl/control/test_refusals.py",),
     "control/read_activity.py": ("tests/rtl/control/test_registers.py",),
     "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),

@@ -11,7 +11,7 @@ from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.commands import random_tests
 from support.oracle import truth
-from support.rtl.results import compute, join, random_counts, random_word, split, truths
+from support.rtl.records import compute, join, random_counts, random_word, split, truths
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,

@@ -16,7 +16,7 @@ from bitlane_rtl.bit_unit.op_decode import decode
 from bitlane_rtl.bit_unit.popcount import Popcount
 from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.oracle import computed
-from support.rtl.results import join, random_word, split
+from support.rtl.records import join, random_word, split
 from support.rtl.streams import simulate
 from support.seeds import slow
 

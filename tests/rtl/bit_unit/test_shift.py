@@ -8,7 +8,7 @@ import pytest
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.beat_pairs import AddPairs, PairBeats, SplitBeats
 from bitlane_rtl.bit_unit.shift import Shifter
-from support.rtl.results import compute, join, random_counts, random_word, split
+from support.rtl.records import compute, join, random_counts, random_word, split
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, simulate, transfer
 from support.seeds import slow
 

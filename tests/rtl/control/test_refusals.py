@@ -1,6 +1,7 @@
 """Each record is refused with the code that the contract says, or with none.
 
-The codes come from `bitlane_sim.fields`, which follows the words of `abi`.
+The codes come from `bitlane_sim.fields`, which follows the words of `abi`. Commands are counted in
+and out, and the first fault stops all; the ring stores their records.
 """
 
 import random
@@ -11,9 +12,22 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import COUNT_OPS, RECORD_WORDS, Lane, Mode, Op, Status
+from bitlane_rtl.abi import (
+    COMPLETION,
+    COUNT_OPS,
+    RECORD_WORDS,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+    register,
+)
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import small
 from bitlane_rtl.control.refusals import Refusals
+from bitlane_rtl.control.retirement import Retirement
+from bitlane_rtl.control.ring import Completions, Ring
 from support.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.streams import compiled, simulate
@@ -116,3 +130,237 @@ def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
             assert await give(ctx, dut, words, generator) == Record(words).refusal(MEMORY)
 
     simulate(dut, bench)
+
+
+# --- retirement -----------------------------------------------------------------------------------
+
+
+LEVELS = ("clear", "drained", "failure")
+"""Inputs that stay until they are set again; the others are 1 for one cycle."""
+
+OUTPUTS = ("idle", "stop", "flush", "fault", "retired", "completion")
+REPORT = {"code": Status.READ_ERROR, "port": Port.READ_B, "address": 0x1230}
+
+
+def trace(*cycles: dict[str, Any], names: tuple[str, ...] = OUTPUTS) -> dict[str, list[Any]]:
+    """Return the outputs ``names`` in each cycle, while the inputs are those of ``cycles``."""
+    dut = compiled(Retirement, small())
+    found: dict[str, list[Any]] = {name: [] for name in names}
+
+    async def drive(ctx: Any) -> None:
+        ctx.set(dut.drained, 1)
+        ctx.set(dut.failure, REPORT)
+        ctx.set(dut.refusal, Status.BAD_CONTROL)
+        for inputs in cycles:
+            for name, value in inputs.items():
+                ctx.set(getattr(dut, name), value)
+            for name in names:
+                found[name].append(ctx.get(getattr(dut, name)))
+            await ctx.tick()
+            for name in inputs:
+                if name not in LEVELS:
+                    ctx.set(getattr(dut, name), 0)
+
+    simulate(dut, drive)
+    return found
+
+
+def test_a_command_retires_with_one_completion() -> None:
+    seen = trace({"start": 1}, {}, {"retire": 1}, {}, {}, {})
+    assert seen["idle"] == [1, 0, 0, 0, 1, 1]
+    assert seen["retired"] == [0, 0, 0, 1, 1, 1]
+    assert seen["completion"] == [0, 0, 0, 1, 0, 0]
+    assert not any(seen["stop"] + seen["fault"])
+
+
+def test_a_command_may_end_in_the_cycle_after_its_start() -> None:
+    names = ("idle", "retired", "completion_interrupt")
+    seen = trace({"start": 1, "interrupt": 1}, {"retire": 1}, {}, {}, names=names)
+    assert seen["idle"] == [1, 0, 0, 1]
+    assert seen["retired"] == [0, 0, 1, 1]
+    assert seen["completion_interrupt"] == [0, 0, 1, 0]
+
+
+def test_idle_waits_for_every_command() -> None:
+    start, end = {"start": 1}, {"retire": 1}
+    seen = trace(start, start, {}, end, {}, {}, {"start": 1, "retire": 1}, {}, end, {}, {}, {})
+    assert seen["idle"] == [1] + [0] * 9 + [1, 1]
+
+
+@pytest.mark.parametrize("interrupt", [0, 1])
+def test_a_completion_raises_the_interrupt_of_its_command(interrupt: int) -> None:
+    names = ("completion_index", "completion_status", "completion_interrupt")
+    first = {"start": 1, "interrupt": interrupt}
+    second = {"start": 1, "interrupt": 1 - interrupt}
+    seen = trace(first, second, {}, {"retire": 1}, {"retire": 1}, {}, {}, names=names)
+    assert seen["completion_interrupt"] == [0, 0, 0, 0, interrupt, 1 - interrupt, 0]
+    assert seen["completion_index"][4:6] == [0, 1]
+    assert set(seen["completion_status"]) == {Status.OK}
+
+
+def test_a_failure_stops_in_one_cycle_and_is_latched_in_two() -> None:
+    seen = trace({"start": 1}, {}, {"failed": 1}, {}, {"retire": 1}, {}, {})
+    assert seen["stop"] == [0, 0, 0, 1, 1, 1, 1]
+    assert seen["fault"] == [0, 0, 0, 0, 1, 1, 1]
+    assert seen["completion"] == [0, 0, 0, 0, 1, 0, 0]
+    assert seen["retired"] == [0] * 7, "nothing retires after a fault"
+
+
+def test_a_refusal_waits_for_its_doorbell_and_is_latched_in_one_cycle() -> None:
+    seen = trace({"rung": 1, "refused": 1}, {"refused": 1}, {}, {})
+    assert seen["fault"] == seen["stop"] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "port"),
+    [
+        ({"failed": 1}, Status.READ_ERROR, Port.READ_B),
+        ({"refused": 1}, Status.BAD_CONTROL, Port.NONE),
+        ({"rung": 1, "bad_doorbell": 1}, Status.BAD_DOORBELL, Port.NONE),
+    ],
+)
+def test_the_report_names_the_first_cause(cause: dict[str, Any], code: int, port: int) -> None:
+    later = {"failed": 1, "failure": {"code": Status.TIMEOUT, "port": Port.WRITE, "address": 0}}
+    seen = trace({"start": 1}, {}, cause, {}, later, {}, {}, names=("report", "fault"))
+    assert seen["fault"][-1] == 1
+    report = seen["report"][-1]
+    assert (report["code"], report["port"]) == (code, port)
+
+
+def test_clear_waits_until_the_bus_is_drained() -> None:
+    late = [{"start": 1}, {"clear": 1, "drained": 0}, {}, {}, {"drained": 1}, {}, {"clear": 0}, {}]
+    seen = trace(*late)
+    assert seen["stop"] == [0, 0, 1, 1, 1, 1, 1, 0]
+    assert seen["flush"] == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert seen["idle"][-2:] == [1, 1]
+
+
+# --- the ring -------------------------------------------------------------------------------------
+
+
+def group(words: list[int], address: int, width: int) -> int:
+    count = width // 32
+    part = words[address * count : (address + 1) * count]
+    return sum(word << 32 * index for index, word in enumerate(part))
+
+
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize("slots", [2, 16])
+def test_every_word_comes_back_in_its_group(slots: int, width: int) -> None:
+    dut = Ring(slots, width // 32)
+    rng = random.Random(slots * width)
+    words = [rng.getrandbits(32) for _ in range(slots * RECORD_WORDS)]
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.write.enable, 1)
+        for address in rng.sample(range(len(words)), len(words)):
+            ctx.set(dut.write.address, address)
+            ctx.set(dut.write.data, words[address])
+            await ctx.tick()
+        ctx.set(dut.write.enable, 0)
+        ctx.set(dut.read.enable, 1)
+        for address in range(len(words) * 32 // width):
+            ctx.set(dut.read.address, address)
+            await ctx.tick()
+            assert ctx.get(dut.read.words) == group(words, address, width)
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+def test_reads_and_writes_of_other_groups_go_on_at_once(width: int) -> None:
+    slots = 4
+    dut = Ring(slots, width // 32)
+    groups = slots * RECORD_WORDS * 32 // width
+    words = [0] * (slots * RECORD_WORDS)
+    written: set[int] = set()
+    rng = random.Random(width)
+    compared = 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal compared
+        expected: int | None = None
+        for _ in range(1500):
+            write, read = rng.random() < 0.7, rng.random() < 0.7
+            word, address = rng.randrange(len(words)), rng.randrange(groups)
+            data = rng.getrandbits(32)
+            write = write and word * 32 // width != address
+            ctx.set(dut.write.enable, write)
+            ctx.set(dut.write.address, word)
+            ctx.set(dut.write.data, data)
+            ctx.set(dut.read.enable, read)
+            ctx.set(dut.read.address, address)
+            if read:
+                expected = None
+                if written.issuperset(range(address * width // 32, (address + 1) * width // 32)):
+                    expected = group(words, address, width)
+            await ctx.tick()
+            if write:
+                words[word] = data
+                written.add(word)
+            if expected is not None:
+                compared += 1
+                assert ctx.get(dut.read.words) == expected, "not what was read last"
+
+    simulate(dut, bench)
+    assert compared > 500
+
+
+def test_a_write_can_be_read_in_the_next_cycle() -> None:
+    dut = Ring(2, 2)
+
+    async def bench(ctx: Any) -> None:
+        for write, read in ((1, 0), (0, 1)):
+            ctx.set(dut.write.enable, write)
+            ctx.set(dut.write.address, 5)
+            ctx.set(dut.write.data, 0x01234567)
+            ctx.set(dut.read.enable, read)
+            ctx.set(dut.read.address, 2)
+            await ctx.tick()
+        assert ctx.get(dut.read.words) >> 32 == 0x01234567
+
+    simulate(dut, bench)
+
+
+def test_completions_come_back_by_slot() -> None:
+    slots = 16
+    dut = Completions(slots)
+    rng = random.Random(5)
+    words = [0] * slots
+
+    async def bench(ctx: Any) -> None:
+        for _ in range(300):
+            write, slot, other = rng.random() < 0.5, rng.randrange(slots), rng.randrange(slots)
+            status, index = rng.getrandbits(8), rng.getrandbits(12) << 4 | slot
+            write = write and slot != other
+            ctx.set(dut.write, write)
+            ctx.set(dut.status, status)
+            ctx.set(dut.index, index)
+            ctx.set(dut.read_slot, other)
+            await ctx.tick()
+            assert ctx.get(dut.read_data) == words[other]
+            if write:
+                words[slot] = index << 8 | status
+
+    simulate(dut, bench)
+
+
+def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
+    """A completion's index has as many bits as the counters in RETIRED and FAULT."""
+    dut = Completions(2)
+    _, index = COMPLETION
+    assert (index.low, len(dut.index)) == (8, index.width)
+    assert index.width == register("RETIRED")["COUNT"].width == register("FAULT")["INDEX"].width
+
+
+@pytest.mark.parametrize("slots", [0, 1, 12])
+def test_slots_that_are_no_power_of_two_are_refused(slots: int) -> None:
+    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
+        Ring(slots, 2)
+    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
+        Completions(slots)
+
+
+def test_columns_that_records_do_not_divide_into_are_refused() -> None:
+    with pytest.raises(ValueError, match="columns: 3 is none of 1, 2 and 4"):
+        Ring(16, 3)

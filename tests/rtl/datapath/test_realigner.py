@@ -13,7 +13,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath import placement
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
-from support.rtl.results import join
+from support.rtl.records import join
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,

@@ -17,7 +17,7 @@ from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import SkidBuffer, Wire
-from support.rtl.results import join
+from support.rtl.records import join
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
 from support.seeds import slow
 

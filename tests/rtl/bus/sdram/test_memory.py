@@ -1,20 +1,39 @@
-"""The controller and a chip: the right bytes under any stalls, and no rule of the chip broken."""
+"""The controller and a chip: the right bytes under any stalls, and no rule of the chip broken.
+
+Cycle counts follow from the data sheet and the clock: those of beats, and those that are lost to
+row changes and to turning the data lines round. A controller that waits too few cycles breaks the
+chip's rule of that name, so the controller really waits for each rule.
+"""
 
 import random
 from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bitlane_boards.pins.sdram import SdramChip
+from bitlane_boards.pins import CircuitModel
+from bitlane_boards.pins.sdram import SdramChip, SdramModel, SplitPins
 from bitlane_rtl.abi import register
 from bitlane_rtl.abi.rows import Rows
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
+from bitlane_rtl.bus.sdram.memory import SdramMemory
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_rtl.bus.sdram.refresher import Refresher
 from bitlane_rtl.capabilities import geometry
 from bitlane_rtl.configuration import Configuration
-from support.rtl.bursts import BASE, BLOCKS, bursts_of, ragged, stored
-from support.rtl.sdram import CLOCK_HZ, PART, WITHOUT_MASKS, ChipAtPins, memory
+from cppsim.errors import SimulationError
+from support.rtl.bursts import (
+    BASE,
+    BLOCKS,
+    beats_to_write,
+    bursts_of,
+    ragged,
+    stored,
+    transfer_bursts,
+)
+from support.rtl.sdram import CLOCK_HZ, PART, PARTS, SLOW, WITHOUT_MASKS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 from support.seeds import seeds, slow
 
@@ -113,3 +132,279 @@ def test_rows_of_one_number_and_words_have_all_bytes_of_the_chip(width: int) -> 
     part = replace(AS4C16M16SA_7, width=width)
     assert 8 << part.rows.word_bytes_log2 == width
     assert part.size == 1 << part.rows.size_log2 + part.row_bits
+
+
+# --- timing ---------------------------------------------------------------------------------------
+
+
+ROW = 1 << 12
+"""Bytes from one row to the next in the same bank."""
+
+
+def test_cycles_are_what_the_data_sheet_and_the_clock_give() -> None:
+    timing = SdramTiming.of(AS4C16M16SA_7, 100_000_000)
+    assert timing == SdramTiming(
+        cas=2,
+        activate_to_access=3,
+        precharge=3,
+        active=5,
+        refresh_cycle=7,
+        activate_to_activate=2,
+        write_recovery=2,
+        mode_cycle=2,
+        refresh_interval=780,
+        pause=20_000,
+        first_refreshes=8,
+    )
+    faster = SdramTiming.of(AS4C16M16SA_7, 140_000_000)
+    assert (faster.cas, faster.activate_to_access, faster.refresh_cycle) == (3, 3, 9)
+    with pytest.raises(ValueError, match="150000000 Hz is too fast for AS4C16M16SA-7"):
+        SdramTiming.of(AS4C16M16SA_7, 150_000_000)
+
+
+def test_8192_intervals_leave_each_refresh_late_by_a_cycle_of_their_own() -> None:
+    for clock_hz in (50_000_000, 62_500_000, 100_000_000, 133_000_000):
+        interval = SdramTiming.of(AS4C16M16SA_7, clock_hz).refresh_interval
+        assert 8192 * (interval + 1) / clock_hz <= 64e-3 < 8192 * (interval + 2) / clock_hz
+
+
+def traffic(part: SdramPart, dut: Any) -> str:
+    """Run accesses that write, close, open and read rows; return the chip's complaint, if any."""
+    chip = SdramChip(part, CLOCK_HZ)
+    rng = random.Random(1)
+    places = [ROW * rng.randrange(3) + 64 * rng.randrange(4) for _ in range(120)]
+    ask: Any = [{"address": place, "length": rng.choice([0, 0, 3, 15])} for place in places]
+    beats = [{**beat, "strobe": 15} for beat in beats_to_write(ask, rng)]
+    at_pins = ChipAtPins(dut.pins, chip)
+    try:
+        transfer_bursts(dut, a=ask, b=ask[::-1], write=ask, beats=beats, background=[at_pins])
+    except AssertionError as error:
+        return str(error)
+    assert chip.counts.refreshes > part.first_refreshes + 1
+    return ""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_right_timing_breaks_no_rule(part: str) -> None:
+    assert traffic(PARTS[part], memory(32, part=part)) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "fewer", "rule"),
+    [
+        (PART, "activate_to_access", 1, "tRCD"),
+        (PART, "precharge", 1, "tRP"),
+        (SLOW, "active", 1, "tRAS"),
+        (PART, "refresh_cycle", 1, "tRFC"),
+        (PART, "write_recovery", 1, "tWR"),
+        # The first burst waits 4 cycles anyway, and for a refresh that is due by then.
+        (SLOW, "mode_cycle", 5, "tMRD"),
+        (PART, "first_refreshes", 2, "start"),
+        # The pins lag the controller's state by a cycle.
+        (PART, "pause", 2, "pause"),
+    ],
+)
+def test_a_cycle_less_breaks_the_rule(part: SdramPart, field: str, fewer: int, rule: str) -> None:
+    timing = SdramTiming.of(part, CLOCK_HZ)
+    hasty = replace(timing, **{field: getattr(timing, field) - fewer})
+    assert traffic(part, SdramMemory(25, 32, part, hasty)).partition(":")[0] == rule
+
+
+SHORT = replace(PART, row_bits=11, retention=2_048_000)
+"""A part with a retention of 2 ms, which needs a refresh every microsecond."""
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_rows_keep_their_data_if_refreshes_come_in_time(late: int) -> None:
+    timing = SdramTiming.of(SHORT, CLOCK_HZ)
+    timing = replace(timing, refresh_interval=timing.refresh_interval + late)
+    dut = SdramMemory(25, 32, SHORT, timing, read_ports=1)
+    model = SdramModel(CircuitModel(SplitPins(dut, "pins")), SHORT, CLOCK_HZ, "pins")
+    assert model.run_until("started", 1000)
+    # A burst of one beat, of which byte 5 is written.
+    for name, payload in (("request", 4), ("data", 0xA500 | 1 << 33 | 1 << 36)):
+        model.set(f"write__{name}__payload", payload)
+        model.set(f"write__{name}__valid", 1)
+        assert model.run_until(f"write__{name}__ready", 1)
+        model.set(f"write__{name}__valid", 0)
+    cycles = round(3 * SHORT.retention * CLOCK_HZ / 1e9)
+    if late:
+        with pytest.raises(SimulationError, match=r"tREF: .* bank 0, row 0 was restored 20"):
+            model.run_until("a__data__valid", cycles)
+    else:
+        model.run_until("a__data__valid", cycles)
+        assert model.chip.counts.refreshes > 6000
+        assert model.chip.words[0, 0, :4].tolist() == [0, 0, 0xA500, 0]
+    model.close()
+
+
+def test_a_part_that_is_no_match_for_the_beats_is_refused() -> None:
+    for width, part, message in (
+        (8, PART, "data_width: 8 bits are not 1, 2, 4 or 8 words of 16 bits"),
+        (256, PART, "data_width: 256 bits are not"),
+        (64, replace(PART, column_bits=5), "a row holds no 16 beats"),
+        (64, replace(PART, row_bits=10), "10 address lines; expected 11 or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SdramMemory(25, width, part, SdramTiming.of(part, CLOCK_HZ))
+    with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
+        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), read_ports=3)
+
+
+# --- cycles of accesses ---------------------------------------------------------------------------
+
+
+TIMING = SdramTiming.of(PART, CLOCK_HZ)
+WIDTH = 64
+WORDS = WIDTH // PART.width
+BLOCK = 16 * WIDTH // 8
+NEXT = BLOCK * 4 * (512 // (16 * WORDS))
+"""Bytes from one row to the next in the same bank."""
+READY = 200
+"""Cycle by which the chip has started; no refresh follows within 500 more cycles."""
+
+_A, _P, _R, _W = ChipCommand.ACTIVATE, ChipCommand.PRECHARGE, ChipCommand.READ, ChipCommand.WRITE
+
+
+class Later:
+    """A testbench that begins after ``cycles`` cycles and counts its cycles from then on."""
+
+    def __init__(self, bench: Any, cycles: int) -> None:
+        self._bench = bench
+        self._cycles = cycles
+
+    async def run(self, ctx: Any) -> None:
+        await ctx.tick().repeat(self._cycles)
+        await self._bench.run(ctx)
+
+
+def bursts(*places: int, length: int = 15) -> list[dict[str, int]]:
+    return [{"address": place, "length": length} for place in places]
+
+
+def run(
+    *, a: Any = (), b: Any = (), write: Any = (), b_after: int = 0
+) -> tuple[dict[str, Any], list[tuple[int, ChipCommand]]]:
+    """Run the bursts of each port; those of ``b`` start ``b_after`` cycles after the others.
+
+    Returns the benches, each counting cycles from its start, and the commands from `READY` on.
+    """
+    dut = memory(WIDTH)
+    at_pins = ChipAtPins(dut.pins, SdramChip(PART, CLOCK_HZ))
+    benches = bursts_of(dut, a=a, b=b, write=write)
+    late = dict.fromkeys(("ask_b", "b"), READY + b_after)
+    later = [Later(bench, late.get(name, READY)) for name, bench in benches.items()]
+    simulate(dut, *later, background=[at_pins])
+    return benches, [(cycle - READY, what) for cycle, what in at_pins.given if cycle >= READY]
+
+
+def accesses(given: list[tuple[int, ChipCommand]], kind: ChipCommand) -> list[int]:
+    return [cycle for cycle, what in given if what is kind]
+
+
+def test_the_initialization_waits_for_each_time_of_the_data_sheet_and_no_longer() -> None:
+    dut = Refresher(TIMING)
+    given: list[tuple[int, ChipCommand]] = []
+
+    async def watch(ctx: Any) -> None:
+        async for _, _, command, started in ctx.tick().sample(dut.command, dut.started):
+            what = ChipCommand(command)
+            given.append((len(given), what))
+            if started:
+                return
+
+    simulate(dut, watch)
+    commands = [(cycle, what) for cycle, what in given if what is not ChipCommand.NONE]
+    refreshes = [ChipCommand.REFRESH] * TIMING.first_refreshes
+    assert [what for _, what in commands] == [_P, *refreshes, ChipCommand.SET_MODE]
+    times = [cycle for cycle, _ in commands]
+    # `started` is a register, so that it is seen a cycle after the last wait.
+    assert [after - before for before, after in pairwise([*times, given[-1][0] - 1])] == [
+        TIMING.precharge,
+        *[TIMING.refresh_cycle] * TIMING.first_refreshes,
+        TIMING.mode_cycle,
+    ]
+    assert times[0] == TIMING.pause - 1
+
+
+@pytest.mark.parametrize(
+    ("second", "given", "more"),
+    [
+        (BLOCK * 4, [_R], 0),
+        (BLOCK, [_A, _R], TIMING.activate_to_access),
+        (NEXT, [_P, _A, _R], TIMING.activate_to_access + TIMING.precharge),
+    ],
+    ids=["open", "closed", "another"],
+)
+def test_a_beat_takes_what_its_row_does(second: int, given: list[ChipCommand], more: int) -> None:
+    benches, commands = run(a=bursts(0, length=0), b=bursts(second, length=0), b_after=50)
+    assert benches["a"].cycles == [TIMING.cas + WORDS + 8 + TIMING.activate_to_access]
+    assert benches["b"].cycles == [TIMING.cas + WORDS + 8 + more]
+    assert [what for _, what in commands] == [_A, _R, *given]
+
+
+def test_a_response_comes_with_the_last_write() -> None:
+    benches, given = run(write=bursts(0, length=1))
+    _, last = accesses(given, _W)
+    assert benches["response"].cycles == [last], "two after it was given, as its pins are"
+
+
+@pytest.mark.parametrize("second", [BLOCK, 4 * BLOCK, NEXT + BLOCK], ids=["bank", "row", "both"])
+def test_bursts_have_no_gap_if_their_banks_differ_or_their_row_is_one(second: int) -> None:
+    for blocks in (bursts(0, second), bursts(0, second, length=3)):
+        _, given = run(a=blocks)
+        reads = accesses(given, _R)
+        assert {after - before for before, after in pairwise(reads)} == {WORDS}
+
+
+def test_a_row_is_opened_between_reads_of_every_cycle() -> None:
+    """Each beat is a single word of the chip, so reads leave no cycle free for a row."""
+    dut = memory(32, part="without masks")
+    at_pins = ChipAtPins(dut.pins, SdramChip(PARTS["without masks"], CLOCK_HZ))
+    block = 16 * 4
+    benches = bursts_of(dut, a=bursts(0, block))
+    simulate(dut, *(Later(each, READY) for each in benches.values()), background=[at_pins])
+    reads = [cycle for cycle, what in at_pins.given if what is _R]
+    assert len(reads) == 32
+    assert reads[-1] - reads[0] == 32, "the second bank's row takes one cycle of the first burst"
+
+
+def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
+    _, given = run(
+        a=bursts(*range(0, 6 * BLOCK, BLOCK)),
+        b=bursts(*range(NEXT, NEXT + 6 * BLOCK, BLOCK)),
+    )
+    reads = accesses(given, _R)
+    gaps = {after - before for before, after in pairwise(reads)}
+    (refresh,) = accesses(given, ChipCommand.REFRESH)
+    at_refresh = min(cycle for cycle in reads if cycle > refresh)
+    before = max(cycle for cycle in reads if cycle < refresh)
+    assert gaps == {WORDS, at_refresh - before}
+    assert at_refresh - before == 22, "the last words, tRP, tRFC, and a row to open"
+
+
+@pytest.mark.parametrize("bank", range(4))
+def test_two_streams_that_begin_in_any_one_bank_lose_no_cycle(bank: int) -> None:
+    """The first beat opens its row; each of the 127 beats behind it adds just its words' cycles."""
+    first = bank * BLOCK
+    benches, _ = run(
+        a=bursts(*range(first, first + 4 * BLOCK, BLOCK)),
+        b=bursts(*range(NEXT + first, NEXT + first + 4 * BLOCK, BLOCK)),
+    )
+    opening = TIMING.cas + WORDS + 8 + TIMING.activate_to_access
+    cycles = sorted(benches["a"].cycles + benches["b"].cycles)
+    assert cycles == [opening + WORDS * beat for beat in range(128)]
+
+
+def test_lines_that_turn_round() -> None:
+    writes = bursts(2 * BLOCK, 6 * BLOCK)
+    _, given = run(a=bursts(0), write=writes, b=bursts(4 * BLOCK), b_after=80)
+    data = [(cycle, what) for cycle, what in given if what in (_R, _W)]
+    kinds = [what for what, _ in groupby(what for _, what in data)]
+    assert kinds == [_R, _W, _R]
+    lost = {
+        (one, other): later - sooner - WORDS
+        for (sooner, one), (later, other) in pairwise(data)
+        if one is not other
+    }
+    assert lost == {(_R, _W): TIMING.cas + 2, (_W, _R): 0}, "the latter, and cas to its first word"
