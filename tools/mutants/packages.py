@@ -111,7 +111,7 @@ _HOST = {
         "tests/host/arrays/test_protocols.py",
         "tests/host/arrays/test_types.py",
         "tests/host/arrays/test_keywords.py",
-        "tests/host/arrays/test_repeating.py",
+        "tests/host/arrays/test_calls.py",
     ),
     "api/chunked.py": (
         "tests/host/pool/test_pool.py",

@@ -267,36 +267,6 @@ def test_an_operator_in_place_keeps_the_array_and_its_views(device: Device) -> N
         x ^= np.int64(3)
 
 
-def test_overlapping_parts_of_one_array(device: Device) -> None:
-    for key, other in ((np.s_[1:], np.s_[:-1]), (np.s_[:-1], np.s_[1:]), (np.s_[::-1], np.s_[:])):
-        a = random(33, "u4")
-        x = device.asarray(a)
-        x[key] ^= x[other]
-        a[key] ^= a[other].copy()
-        assert same(x.get(), a)
-        x[key] = x[other]
-        a[key] = a[other].copy()
-        assert same(x.get(), a)
-
-
-def test_assignments_to_parts(device: Device) -> None:
-    a = random((5, 6), "i4")
-    x = device.asarray(a)
-    for key, value in (
-        (np.s_[0], 7),
-        (np.s_[:, 1], [1, 2, 3, 4, 5]),
-        (np.s_[1::2, ::-2], random((2, 3), "i1")),
-        (np.s_[-1, ...], np.arange(6)),
-        (np.s_[0:0], 3),
-    ):
-        a[key] = value
-        x[key] = value
-        assert same(x.get(), a), key
-    x[2] = x[3] ^ x[4]
-    a[2] = a[3] ^ a[4]
-    assert same(x.get(), a)
-
-
 def test_copies_and_outputs(device: Device) -> None:
     a = random((3, 4), "u4")
     x = device.asarray(a)

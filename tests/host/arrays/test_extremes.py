@@ -80,12 +80,6 @@ def test_what_dlpack_cannot_hand_over_is_an_error_of_bitlanes(device: Device) ->
         assert isinstance(caught.value, BitlaneError)
 
 
-@pytest.mark.parametrize("axes", [(0, 0), (1, -2), (0, 2), (-1, 0), (2, 2)])
-def test_axes_are_swapped_also_with_themselves(device: Device, axes: tuple[int, int]) -> None:
-    a = random((2, 3, 4), "u2")
-    assert same(np.swapaxes(device.asarray(a), *axes).get(), np.swapaxes(a, *axes))
-
-
 def test_one_element_in_a_format(device: Device) -> None:
     x = device.asarray(np.int16(5))
     assert (f"{x:d}", f"{x:#06x}", f"{x}") == ("5", "0x0005", str(x))
@@ -173,14 +167,6 @@ def test_arrays_without_elements_need_an_open_device_as_others_do(device: Device
     for call in wrong:
         with pytest.raises(LinkError, match=r"the device is closed"):
             call()
-
-
-def test_a_copy_is_in_cs_order_so_that_it_can_be_viewed(device: Device) -> None:
-    a = random((4, 6), "u1")
-    x = device.asarray(a)
-    assert x.T.copy().strides == a.T.copy().strides
-    assert same(x.T.copy().view("u2").get(), a.T.copy().view("u2"))
-    assert np.copy(x.T).strides == np.copy(a.T).strides
 
 
 def test_repeated_elements_are_not_to_be_written_to_by_way_of_dlpack() -> None:

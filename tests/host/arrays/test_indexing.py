@@ -89,54 +89,6 @@ def test_masks_without_elements_are_numpys(device: Device, shape: Any, mask: Any
     assert same(x.get(), a)
 
 
-def test_lists_ranges_truth_values_and_arrays_on_the_device_are_indices(device: Device) -> None:
-    a = random((4, 3), "u2")
-    x = device.asarray(a)
-    mask = a > 30_000
-    keys: list[Any] = [[2, 0, -1], range(3, 0, -1), [], [[0, 1], [2, 3]], ([0, 1], [2, 2])]
-    keys += [mask, mask.tolist(), True, False, np.array(True), np.uint64([3, 1])]
-    for key in keys:
-        assert same(x[key].get(), a[key]), key
-    assert same(x[device.asarray([2, 0])].get(), a[[2, 0]])
-    assert same(x[device.asarray(mask)].get(), a[mask])
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        np.s_[:, [1, 0], :, [1, 2]],
-        np.s_[:, 1, :, [1, 2]],
-        np.s_[:, [1, 0], [1, 2]],
-        np.s_[:, [1, 0], ..., [4]],
-        np.s_[:, None, [1, 0], [[2], [1]]],
-        np.s_[:, [1, 0], None, [1, 2]],
-    ],
-)
-def test_the_axes_of_indices_stand_together_or_in_front(device: Device, key: Any) -> None:
-    a = random((2, 3, 4, 5), "u2")
-    x = device.asarray(a)
-    assert same(x[key].get(), a[key])
-    x[key] = a[key] ^ 1
-    a[key] ^= 1
-    assert same(x.get(), a)
-
-
-def test_what_is_set_may_be_read_from_the_array_itself(device: Device) -> None:
-    a = random((6, 4), "u4")
-    x = device.asarray(a)
-    x[[1, 2, 0]] = x[0:3]
-    a[[1, 2, 0]] = a[0:3].copy()
-    x[[4, 5]] = 7
-    a[[4, 5]] = 7
-    x[[3, 3, 3], 1] = np.array([1, 2, 3], "u4")
-    a[3, 1] = 3
-    x[:, [0, 2]] ^= x[:, [1, 3]]
-    a[:, [0, 2]] ^= a[:, [1, 3]]
-    x[[1]] = random((1, 1, 4), "u4")
-    a[[1]] = random((1, 4), "u4")
-    assert same(x.get(), a)
-
-
 def test_what_waits_for_the_elements_is_computed_before_they_are_set(device: Device) -> None:
     a = random(8, "u1")
     x = device.asarray(a)

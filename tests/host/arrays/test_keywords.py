@@ -123,36 +123,6 @@ def test_one_item(device: Device, index: tuple[Any, ...]) -> None:
     _compare(lambda x: x.item(*index), content, device.asarray(content))
 
 
-SHARED: list[tuple[str, Callable[[Any], Any]]] = [
-    ("reshape F", lambda x: x.reshape(2, -1, order="F")),
-    ("np.reshape F", lambda x: np.reshape(x, (2, -1), order="F")),
-    ("reshape A", lambda x: x.reshape(-1, order="A")),
-    ("np.ravel F", lambda x: np.ravel(x, order="F")),
-    ("np.ravel A", lambda x: np.ravel(x, "A")),
-    ("copy F", lambda x: x.copy("F")),
-    ("np.copy C", lambda x: np.copy(x, order="C")),
-    ("astype F", lambda x: x.astype(x.dtype, order="F", copy=False)),
-    ("astype C", lambda x: x.astype(x.dtype, order="C", copy=False)),
-]
-
-
-@pytest.mark.parametrize(("name", "call"), SHARED)
-def test_orders_of_memory(device: Device, name: str, call: Callable[[Any], Any]) -> None:
-    """As NumPy's, also in which of them share memory, and in how the elements lie."""
-    views: list[Callable[[Any], Any]] = [
-        *(lambda x: x, lambda x: x.T, lambda x: x[::2], lambda x: x[:, 0], lambda x: x[0]),
-        *(lambda x: x.T[::2], lambda x: x[:1]),
-    ]
-    for number, view in enumerate(views):
-        host = random((6, 4), "u2")
-        here = device.asarray(host)
-        expected, got = call(view(host)), call(view(here))
-        assert got.strides == expected.strides or 1 in expected.shape, (name, number)
-        host ^= 0xA5A5
-        here ^= 0xA5A5
-        assert same(got.get(), expected), (name, number)
-
-
 CHECKED: list[tuple[str, Callable[[Any, Any], Any], list[Any]]] = [
     ("axis", lambda x, v: np.any(x, v), [0, -1, 1, True, [0], np.array([0]), np.True_, (0,), ()]),
     ("axis", lambda x, v: np.count_nonzero(x, v), [0, -1, 1, False, [0], (0,), np.array(0)]),

@@ -23,31 +23,12 @@ from bitlane.errors import (
     UnsupportedError,
 )
 from bitlane_rtl.abi import Mode, Op
-from support.host.arrays import INTEGERS, KINDS, link_of, model, random, same
+from support.host.arrays import INTEGERS, link_of, model, random, same
 from support.host.refusals import refusals
 from support.system.devices import DEFAULT, opened
 from support.system.views import shapes, views
 
 AXES: list[Any] = [0, 1, -1, (0, 2), (2, 1), (), None]
-
-
-@pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_sums_are_numpys_along_every_axis(device: Device, axis: Any, keepdims: bool) -> None:
-    a, b = random((5, 6, 7), "u2", 1), random((6, 1), "u2", 2)
-    x, y = device.asarray(a), device.asarray(b)
-    counts = np.bitwise_count(a ^ b)
-    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
-    for sums, kind in (
-        (bitlane.bit_count(x ^ y).sum(**options), "u8"),
-        (np.sum(np.bitwise_count(x ^ y), **options), "u8"),
-        (np.add.reduce(device.bit_count(x ^ y, np.uint32), **options), "u8"),
-        (bitlane.bit_count(x ^ y).sum(dtype=np.uint32, **options), "u4"),
-        (bitlane.hamming(x, y, axis, keepdims=keepdims), "u4"),
-        (bitlane.hamming(x, b, axis, keepdims=keepdims), "u4"),
-    ):
-        assert sums.pending
-        assert same(sums.get(), np.asarray(counts.sum(dtype=kind, **options)))
 
 
 def test_logic_count_and_sum_are_one_command(device: Device) -> None:
@@ -59,25 +40,6 @@ def test_logic_count_and_sum_are_one_command(device: Device) -> None:
     assert [record.modes[2] for record in link_of(device).log] == [Mode.SUM]
 
 
-def test_truth_values_are_added_up_as_they_are(device: Device) -> None:
-    a = random((9, 11), "u1") > 99
-    x = device.asarray(a)
-    assert same(x.sum(axis=0).get(), a.sum(axis=0))
-    assert same((~x).sum().get(), np.asarray((~a).sum()))
-    assert int(x.sum()) == a.sum()
-
-
-@pytest.mark.parametrize("name", ["hamming", "jaccard"])
-def test_views_are_summed_where_they_lie(device: Device, name: str) -> None:
-    a, b = random((12, 20), "u4", 1), random((12, 20), "u4", 2)
-    x, y = device.asarray(a), device.asarray(b)
-    call = getattr(device, name)
-    for part in ((slice(None, None, -1), slice(3, None, 2)), (..., slice(None, None, -1)), (3,)):
-        got = np.asarray(call(x[part], y[part]))
-        assert same(got, call(a[part], b[part]))
-    assert same(np.asarray(call(x.T, y.T)), call(a.T, b.T))
-
-
 def test_types_are_checked_against_the_bits_of_a_row(device: Device) -> None:
     x = device.asarray(random((3, 31), "u1"))
     assert bitlane.cardinality(x, dtype=np.uint8).dtype == np.uint8
@@ -87,19 +49,6 @@ def test_types_are_checked_against_the_bits_of_a_row(device: Device) -> None:
     )
     long = np.broadcast_to(device.asarray(np.zeros(1, np.uint64)), (1 << 26,))
     assert bitlane.cardinality(long, dtype=np.uint64).get() == 0
-
-
-@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i4", "?"])
-@pytest.mark.parametrize("counts", ["u1", "u4"])
-def test_counts_that_are_computed_are_added_up_too(device: Device, dtype: str, counts: str) -> None:
-    a = random((5, 12), "u1") % 3 > 0 if dtype == "?" else random((5, 12), dtype)
-    a[0], a[1] = 0, ~a[0] if dtype == "?" else ~np.zeros((), dtype)
-    c = device.bit_count(device.asarray(a), counts)
-    n = c.get()
-    assert same(c.sum(axis=0).get(), n.sum(axis=0))
-    assert same(c.sum(axis=-1, keepdims=True).get(), n.sum(axis=-1, keepdims=True))
-    assert same(c[1:, ::-2].sum(axis=1).get(), n[1:, ::-2].sum(axis=1))
-    assert int(c.T[3].sum()) == n.T[3].sum()
 
 
 @pytest.mark.parametrize(
@@ -148,33 +97,6 @@ def test_into_an_output_here_or_on_the_host(device: Device) -> None:
     assert np.array_equal(there.get(), out)
 
 
-def _assign(target: Array, value: Array) -> None:
-    target[...] = value
-
-
-@pytest.mark.parametrize("write", [_assign, np.copyto])
-@pytest.mark.parametrize("axis", [0, 1, None])
-def test_sums_over_memory_that_is_there(
-    device: Device, write: Callable[[Array, Array], None], axis: int | None
-) -> None:
-    a, b = random((4, 64), "u1", 1), random((4, 64), "u1", 2)
-    x, y = device.asarray(a), device.asarray(b)
-    expected = np.bitwise_count(a ^ b).sum(axis=axis, keepdims=True, dtype=np.uint32)
-    alone = device.asarray(np.zeros(expected.shape, np.uint32))
-    write(alone, bitlane.hamming(x, y, axis, keepdims=True))
-    assert same(alone.get(), expected)
-    whole = np.zeros((4, 129), np.uint32)
-    target = device.asarray(whole)
-    rows, columns = expected.shape
-    whole[:rows, : 2 * columns : 2] = (a != b).sum(axis=axis, keepdims=True)
-    write(target[:rows, : 2 * columns : 2], (x != y).sum(axis=axis, dtype="u4", keepdims=True))
-    assert same(target.get(), whole)
-    if axis is None:
-        write(target[:1, 5], (x != 0).sum(dtype="u4"))
-        whole[0, 5] = np.count_nonzero(a)
-        assert same(target.get(), whole)
-
-
 def test_sums_of_tests_of_sums(device: Device) -> None:
     """A test of a sum differs from a sum of tests of elements, into which it must not be merged."""
     a = random((3, 5, 7), "u1") & 1
@@ -183,13 +105,6 @@ def test_sums_of_tests_of_sums(device: Device) -> None:
     assert bool(np.any(np.count_nonzero(x, axis=0))) == counts.any()
     nonzero = np.count_nonzero(np.count_nonzero(x, axis=0), axis=1)
     assert np.array_equal(nonzero.get(), np.count_nonzero(counts, axis=1))
-
-
-def test_no_elements_add_up_to_zero(device: Device) -> None:
-    x = device.asarray(np.empty((3, 0), np.uint8))
-    assert same(device.bit_count(x).sum(axis=1).get(), np.zeros(3, np.uint64))
-    assert same(device.bit_count(x).sum(axis=0).get(), np.zeros(0, np.uint64))
-    assert same(bitlane.jaccard(x, x), np.zeros(3))
 
 
 def rows(x: Array, length: int) -> Array:
@@ -261,30 +176,10 @@ def passes(x: Array) -> int:
     return next(int(line[1]) for line in lines if line[0] == "fused")
 
 
-QUICK = ("u1", "i2", "?")
-
-
 def expect_numpys(x: Array, a: NDArray[Any], axis: Any, **options: Any) -> None:
     """Compare the sums of ``x``, in type and in every bit, with those of ``a``."""
     sums = x.sum(axis=axis, **options)
     assert same(sums.get(), np.asarray(a.sum(axis=axis, **options)))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in KINDS],
-)
-def test_sums_of_numbers_are_numpys(device: Device, kind: str) -> None:
-    a = random((3, 4, 5), "u1", 2) % 2 == 0 if kind == "?" else random((3, 4, 5), kind, 2)
-    x = device.asarray(a)
-    for axis in AXES:
-        expect_numpys(x, a, axis)
-        expect_numpys(x.T[::-1, 1:], a.T[::-1, 1:], axis, keepdims=True)
-    assert same(np.sum(x[0], 0).get(), a[0].sum(0))
-    assert same(np.add.reduce(x).get(), np.add.reduce(a))
-    expect_numpys(x[:, :0], a[:, :0], 1)
-    expect_numpys(x[:, :0], a[:, :0], 2)
-    expect_numpys(x[2, 3, 4], a[2, 3, 4], None)
 
 
 @pytest.mark.parametrize("kind", ["u1", "i2", "u4", "i8"])

@@ -7,66 +7,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Device, array_api
 from bitlane.errors import OtherDeviceError, UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same
+from support.host.beside_numpy import special
 from support.seeds import examples
 
 FLOATS = ["f2", "f4", "f8"]
 TESTS: list[np.ufunc] = [np.logical_not, np.isnan, np.isfinite, np.isinf, np.signbit]
-PAIRS: list[np.ufunc] = [
-    np.equal,
-    np.not_equal,
-    np.logical_and,
-    np.logical_or,
-    np.logical_xor,
-]
-REDUCTIONS: list[Callable[..., Any]] = [np.any, np.all, np.count_nonzero]
-
-
-def special(kind: str) -> NDArray[Any]:
-    """Return numbers of each sort, both zeros, the least and the greatest, and all sorts of NaN."""
-    if np.dtype(kind).kind != "f":
-        limits = [0, 1] if kind == "?" else [np.iinfo(kind).min, np.iinfo(kind).max, 0, 1]
-        return np.array(limits, kind)
-    info = np.finfo(kind)
-    numbers = [0.0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf, info.max, -info.max]
-    numbers += [info.tiny, info.smallest_subnormal, -info.smallest_subnormal]
-    array = np.array(numbers, kind)
-    unsigned = f"u{array.itemsize}"
-    signalling = array[6:8].view(unsigned) | np.array(1, unsigned)
-    return np.concatenate([array, signalling.view(kind)])
 
 
 def passes(x: Any) -> list[str]:
     """Return the names of the passes that compute ``x``."""
     lines = bitlane.explain(x).splitlines()[1:-2]
     return [line.split("  ")[0] for line in lines]
-
-
-@pytest.mark.parametrize("function", PAIRS)
-@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
-def test_pairs_are_numpys(device: Device, function: np.ufunc, kind: str) -> None:
-    a, b = special(kind)[:, None], special(kind)
-    x, y = device.asarray(a), device.asarray(b)
-    with np.errstate(all="ignore"):
-        expected, own = function(a, b), function(a, a)
-    for got in (function(x, y), function(x, b), function(a, y), function(x, y).copy()):
-        assert same(got.get(), expected)
-    assert same(function(x, x).get(), own)
-
-
-@pytest.mark.parametrize("function", TESTS)
-@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
-def test_tests_are_numpys(device: Device, function: np.ufunc, kind: str) -> None:
-    a = special(kind)
-    with np.errstate(all="ignore"):
-        expected = function(a)
-    assert same(function(device.asarray(a)).get(), expected)
 
 
 @pytest.mark.parametrize("kind", FLOATS)
@@ -117,60 +74,6 @@ def test_types_meet_as_in_numpy_or_are_refused(data: st.DataObject) -> None:
         return
     assert same((x == y).get(), a == b)
     assert same((x != y).get(), a != b)
-
-
-@pytest.mark.parametrize("function", REDUCTIONS)
-@pytest.mark.parametrize("kind", ["?", "u1", "i4", "f2", "f8"])
-@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2), (2, 1), ()])
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions_are_numpys(
-    device: Device, function: Callable[..., Any], kind: str, axis: Any, keepdims: bool
-) -> None:
-    chosen = random((4, 5, 6), "u1", 3) % 4
-    chosen[1], chosen[:, 2], chosen[:, :, 3] = 0, 1, 2
-    a = special(kind)[chosen % len(special(kind))]
-    for host, here in ((a, device.asarray(a)), (a.T, device.asarray(a).T)):
-        expected = np.asarray(function(host, axis=axis, keepdims=keepdims))
-        got = function(here, axis=axis, keepdims=keepdims)
-        assert got.pending
-        assert same(got.get(), expected)
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), ()])
-@pytest.mark.parametrize("function", REDUCTIONS)
-def test_reductions_of_nothing_are_numpys(
-    device: Device, shape: tuple[int, ...], function: Callable[..., Any]
-) -> None:
-    a = np.zeros(shape, np.uint16)
-    x = device.asarray(a)
-    for axis in (None, *range(len(shape))):
-        assert function(x, axis=axis).tolist() == np.asarray(function(a, axis=axis)).tolist()
-
-
-def test_reductions_of_universal_functions_and_methods(device: Device) -> None:
-    a = random((3, 4), "u2") % np.uint16(2)
-    x = device.asarray(a)
-    for function in (np.logical_and, np.logical_or):
-        for axis in (0, 1, None):
-            expected = np.asarray(function.reduce(a, axis=axis))
-            assert same(function.reduce(x, axis=axis).get(), expected)
-    assert same(x.any(0, keepdims=True).get(), a.any(0, keepdims=True))
-    out = np.zeros(4, np.int16)
-    assert x.all(0, out) is out
-    assert out.tolist() == a.all(0).tolist()
-
-
-@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
-def test_elements_are_chosen_as_in_numpy(device: Device, kind: str) -> None:
-    a, b = random((5, 7), "u1", 1).astype(kind), random(7, "u1", 2).astype(kind)
-    chosen = random((5, 1), "u1", 3) > 99
-    x, y, c = (device.asarray(each) for each in (a, b, chosen))
-    assert same(np.where(c, x, y).get(), np.where(chosen, a, b))
-    assert same(np.where(x, x, b).get(), np.where(a, a, b))
-    number: float = 1.5 if kind in FLOATS else 1
-    assert same(np.where(c, number, x).get(), np.where(chosen, number, a))
-    assert same(np.where(chosen, x, 1).get(), np.where(chosen, a, 1))
-    assert len(passes(np.where(c, x, y))) <= 7
 
 
 # --- arrays that are equal ------------------------------------------------------------------------
@@ -448,3 +351,33 @@ def test_no_element_equals_a_thing_that_is_no_number(device: Device, thing: Any)
         assert same((thing == x).get(), np.zeros(shape, bool))
         assert thing not in x
         assert not (x ^ 1 == thing).any()
+
+
+def mask(shape: Any, seed: int = 3) -> np.ndarray[Any, Any]:
+    return random(shape, "u1", seed) > 127
+
+
+def test_a_result_in_another_type(device: Device) -> None:
+    a, where = random((4, 6), "u1"), mask(6)
+    wanted, out = np.full((4, 6), 7, "i8"), device.asarray(np.full((4, 6), 7, "i8"))
+    np.bitwise_count(a, out=wanted, where=where)
+    np.bitwise_count(device.asarray(a), out=out, where=where)
+    assert same(out.get(), wanted)
+    pending = device.asarray(wanted) ^ 1
+    np.equal(device.asarray(a), 7, out=(copy := pending ^ 2).astype(bool), where=where)
+    assert copy.pending
+
+
+def test_a_pending_output_stays_pending(device: Device) -> None:
+    a, where = random(9, "u2"), mask(9)
+    out = device.asarray(a) ^ 1
+    np.bitwise_or(out, 0xF0, out=out, where=where)
+    assert out.pending
+    assert same(out.get(), np.where(where, (a ^ 1) | 0xF0, a ^ 1))
+
+
+def test_sums_of_chosen_truth_values_are_one_pass(device: Device) -> None:
+    x = device.asarray(mask(4096, 1))
+    table = bitlane.explain(np.sum(x, where=device.asarray(mask(4096, 2)), dtype=np.uint32))
+    assert table.splitlines()[1].startswith("COUNT_AND SUM")
+    assert "fused          1 pass " in table

@@ -3,11 +3,13 @@
 import pickle
 import traceback
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import bitlane
 from bitlane import (
     Array,
     ArrayIndexError,
@@ -21,7 +23,8 @@ from bitlane import (
     ShapeError,
     array_api,
 )
-from support.host.arrays import link_of, random, same
+from bitlane_rtl.abi import Lane
+from support.host.arrays import link_of, model, random, same
 from support.host.refusals import refusals
 
 A = random((3, 4), "u2")
@@ -29,56 +32,11 @@ A = random((3, 4), "u2")
 HUGE = np.broadcast_to(np.int64(0), (1 << 58,))
 """Indices that take no memory until they are converted."""
 
-CALLS: list[Callable[[Any], Any]] = [
-    lambda x: np.take(x, [5, 0, -1]),
-    lambda x: np.take(x, [[2, 0], [1, 1]], axis=1),
-    lambda x: np.take(x, 1, axis=0),
-    lambda x: np.take(x, [], axis=0),
-    lambda x: np.take_along_axis(x, np.array([[3, 0], [1, 1], [-1, 2]]), axis=1),
-    lambda x: np.take_along_axis(x, np.array([[2, 0, 1, 1]]), axis=0),
-    lambda x: np.take_along_axis(x, np.array([11, 0]), axis=None),
-    lambda x: np.repeat(x, 3),
-    lambda x: np.repeat(x, 2, axis=1),
-    lambda x: np.repeat(x, 0, axis=0),
-    lambda x: np.repeat(x, [2], axis=0),
-    lambda x: np.repeat(x, [2, 0, 3], axis=-2),
-    lambda x: np.roll(x, np.array([1, 2]), (0, 1)),
-    lambda x: np.roll(x, (1, 2), 0),
-    lambda x: np.roll(x, 3, (0, 1)),
-    lambda x: np.roll(x, (), 0),
-    lambda x: np.expand_dims(x, np.int64(1)).copy(),
-    lambda x: np.tile(x, np.array([2, 1])),
-    lambda x: np.tile(x, np.int64(2)),
-    lambda x: np.take_along_axis(x[(None,) * 40], np.zeros((1,) * 40 + (3, 1), int), -1),
-    lambda x: x[:, np.zeros((1,) * 63, int)],
-    lambda x: np.tile(x, 2),
-    lambda x: np.tile(x, (2, 1, 3)),
-    lambda x: np.tile(x[0], (2, 2)),
-    lambda x: np.tile(x, ()),
-]
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_elements_come_as_with_numpy(device: Device, call: Callable[[Any], Any]) -> None:
-    x = device.asarray(A)
-    link_of(device).traffic.clear()
-    got = call(x)
-    assert isinstance(got, Array)
-    assert same(got.get(), call(A))
-    got[...] = 0
-    assert same(x.get(), A)
-
 
 def test_repetitions_may_be_unsigned(device: Device) -> None:
     """NumPy refuses 64 unsigned bits, for which it would need a cast."""
     counts = np.array([1, 2, 0], np.uint64)
     assert same(np.repeat(device.asarray(A), counts, 0).get(), np.repeat(A, [1, 2, 0], 0))
-
-
-def test_parts_along_an_axis(device: Device) -> None:
-    x = device.asarray(A)
-    for parts in (array_api.unstack(x, axis=1), np.unstack(x, axis=1)):
-        assert [part.tolist() for part in parts] == A.T.tolist()
 
 
 def test_one_repetition_of_everything_is_one_command(device: Device) -> None:
@@ -89,36 +47,11 @@ def test_one_repetition_of_everything_is_one_command(device: Device) -> None:
         assert len(link_of(device).log) == 1
 
 
-@pytest.mark.parametrize("options", [{}, {"indexing": "ij"}, {"sparse": True}, {"copy": False}])
-def test_a_grid_is_numpys(device: Device, options: dict[str, Any]) -> None:
-    sides = [random(n, "u1", n) for n in (2, 3, 4)]
-    for count in range(1, 4):
-        got = np.meshgrid(*map(device.asarray, sides[:count]), **options)
-        wanted = np.meshgrid(*sides[:count], **options)
-        assert isinstance(got, tuple)
-        for one, other in zip(got, wanted, strict=True):
-            assert same(one.get(), np.ascontiguousarray(other))
-
-
-def test_the_host_has_a_part_in_a_grid_and_in_a_broadcast(device: Device) -> None:
-    x, a = device.asarray(A), random(4, "u1")
-    for one, other in zip(np.broadcast_arrays(x, a), np.broadcast_arrays(A, a), strict=True):
-        assert same(one.get(), np.ascontiguousarray(other))
-    assert same(np.meshgrid(a, x[0])[1].get(), np.meshgrid(a, A[0])[1])
-
-
 def test_the_array_api_gives_lists_and_numpy_tuples(device: Device) -> None:
     x = device.asarray(A)
     assert type(array_api.broadcast_arrays(x, x[0])) is list
     assert type(array_api.meshgrid(x[0], x[1])) is list
     assert type(np.broadcast_arrays(x, x[0])) is tuple
-
-
-def test_the_array_apis_take(device: Device) -> None:
-    x = device.asarray(A)
-    indices = device.asarray([2, 0])
-    assert same(array_api.take(x, indices, axis=0).get(), A[[2, 0]])
-    assert same(array_api.take(x[0], indices).get(), A[0, [2, 0]])
 
 
 test_what_is_wrong_is_refused_by_name = refusals(
@@ -295,3 +228,182 @@ def test_finfo_gives_pythons_floats(device: Device) -> None:
         assert all(type(limit) is float for limit in limits)
         assert found == array_api.finfo(device.asarray(np.ones(1, dtype)))
         assert (found.bits, found.dtype, found.max) == (8 * dtype.itemsize, dtype, limits[1])
+
+
+def test_views_that_must_not_be_written(device: Device) -> None:
+    x = device.asarray(random((4, 4), "u1"))
+    for view in (np.diagonal(x), np.broadcast_to(x, (2, 4, 4)), x.astype(bool).view("u1")):
+        assert not view.flags.writeable
+        with pytest.raises(ShapeError, match="read-only"):
+            view[...] = 0
+    assert x.flags.writeable
+    assert x.T.flags["W"]
+
+
+def test_names_of_flags(device: Device) -> None:
+    x = device.asarray(random((4, 3), "u1"))
+    for view, here in (
+        (x, np.ones((4, 3))),
+        (x.T, np.ones((4, 3)).T),
+        (x[::2], np.ones((4, 3))[::2]),
+    ):
+        for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "C", "F", "FORC", "FNC", "CONTIGUOUS"):
+            assert view.flags[name] == here.flags[name]
+        assert view.flags.forc == here.flags.forc
+        assert view.flags.contiguous == here.flags.contiguous
+    with pytest.raises(IndexError, match="flags: 'OWNDATA'; expected C_CONTIGUOUS"):
+        x.flags["OWNDATA"]
+    with pytest.raises(AttributeError):
+        x.flags.writeable = False
+
+
+WRONG: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda x: np.split(x, 3), "indices_or_sections: 3; expected a number that divides 4"),
+    (lambda x: np.array_split(x, 0), "indices_or_sections: 0; expected 1 or more"),
+    (lambda x: np.dsplit(x, 1), r"np\.dsplit: shape \(4, 5\); expected 3 axes or more"),
+    (lambda x: np.vsplit(x[0], 1), r"np\.vsplit: shape \(5,\); expected 2 axes or more"),
+    (lambda x: np.fliplr(x[0]), r"np\.fliplr: shape \(5,\); expected 2 axes or more"),
+    (lambda x: np.rot90(x, 1, (0, 0)), "axes|axis"),
+    (lambda x: np.diagonal(x[0]), r"np\.diagonal: shape \(5,\)"),
+    (lambda x: np.rollaxis(x, 2), "axis: 2"),
+    (lambda x: np.hstack([x, x[0]]), "arrays: shapes"),
+    (lambda x: x.ravel("X"), "order: 'X'; expected"),
+]
+test_wrong_shapes = refusals(
+    random((4, 5), "u1"), [(call, ShapeError, words) for call, words in WRONG]
+)
+
+
+def test_the_only_element_has_the_number_0(device: Device) -> None:
+    a = np.array(3, "u2")
+    x = device.asarray(a)
+    for each in (x, a):
+        np.put(each, [0, -1], [4, 5])
+    assert same(x.get(), a)
+    assert same(x.flat[[0]].get(), a.flat[[0]])
+    assert len(x.flat) == 1
+    assert [int(each) for each in x.flat] == [5]
+    assert same(
+        np.asarray(device.asarray(random((2, 3), "u1")).T.flat), random((2, 3), "u1").T.ravel()
+    )
+
+
+def test_a_row_is_compared_by_its_elements(device: Device) -> None:
+    a, b = random((3, 4), "u1"), random((4, 3), "u1")
+    b.flat[::2] = a.flat[::2]
+    x, y = device.asarray(a), device.asarray(b)
+    for other, one in ((y.flat, b.flat), (y.reshape(-1), b.reshape(-1)), (b.flat, b.flat), (7, 7)):
+        assert same((x.flat == other).get(), a.flat == one)
+        assert same((x.flat != other).get(), a.flat != one)
+
+
+def test_values_of_the_same_array_are_read_before_it_is_written(device: Device) -> None:
+    ways: list[Callable[[Any, Any], None]] = [
+        lambda x, v: x.flat.__setitem__(slice(None, None, 2), v.reshape(-1)[::-1]),
+        lambda x, v: x.flat.__setitem__(slice(600), v.reshape(-1)[899:299:-1]),
+        lambda x, v: x.flat.__setitem__(..., v.T),
+        lambda x, v: np.put(x, np.arange(x.size)[::-1], v[:2]),
+        lambda x, v: np.fill_diagonal(x[:, :2], v[0], wrap=True),
+        lambda x, v: np.place(x[1:], x[1:] == x[1:], v[:, 0]),
+        lambda x, v: np.putmask(x, x == x, v[::-1, ::-1]),
+    ]
+    for way in ways:
+        a = random((30, 40), "u2")
+        x = device.asarray(a)
+        way(x, x)
+        way(a, a.copy())
+        assert same(x.get(), a)
+
+
+def test_an_output(device: Device) -> None:
+    a = random((4, 3), "u1")
+    out = device.asarray(np.zeros((2, 3), "i4"))
+    assert np.compress([True, False, True], device.asarray(a), 0, out) is out
+    assert same(out.get(), a[[0, 2]].astype("i4"))
+
+
+test_wrong_conditions_and_numbers = refusals(
+    random((2, 3), "u1"),
+    [
+        (lambda x: np.nonzero(x[0, 0]), ShapeError, "an array without axes"),
+        (lambda x: np.compress(x.get(), x), ShapeError, r"condition: shape \(2, 3\)"),
+        (lambda x: np.compress([1] * 7, x), BitlaneError, "index: 6 for axis 0 of 6"),
+        (lambda x: np.place(x, [True], 1), ShapeError, "mask: 1 elements; expected 6"),
+        (lambda x: np.place(x, x.get() == x.get(), []), ShapeError, "vals: no elements"),
+        (lambda x: np.putmask(x, x, np.arange(3)), DataTypeError, "values: data type int64"),
+        (lambda x: np.put(x, [9], 1), BitlaneError, "ind: 9; the array has 6 elements"),
+        (lambda x: np.put(x, [2**64 - 1], 1), BitlaneError, "ind: 18446744073709551615; expected"),
+        (lambda x: np.put(x, [2**63], 1, "clip"), BitlaneError, "expected numbers below 2"),
+        (lambda x: np.put(x, [0], 1, "W"), ShapeError, "mode: 'W'; expected 'raise', 'wrap' or"),
+        (lambda x: np.put(x.get(), [0], x), DataTypeError, "a: of type ndarray; expected"),
+        (lambda x: np.fill_diagonal(x[0], 1), ShapeError, r"a: shape \(3,\); expected two axes"),
+        (lambda x: np.delete(x, 9), BitlaneError, "obj: index 9 is out of bounds"),
+        (lambda x: np.trim_zeros(x[0], "x"), ShapeError, "trim: 'x'; expected 'f', 'b' or 'fb'"),
+        (lambda x: x.flat[9], BitlaneError, "flat: index 9 is out of bounds"),
+        (lambda x: x.flat.__setitem__(np.True_, 1), BitlaneError, "flat: expected an integer, a"),
+        (lambda x: x.flat[np.array(True)], BitlaneError, "flat: expected an integer, a slice"),
+        (lambda x: x.flat.__setitem__(((None,),), 1), BitlaneError, "flat: expected an integer, a"),
+        (lambda x: np.place(x.get(), x, 1), DataTypeError, "arr: of type ndarray; expected"),
+    ],
+)
+
+
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
+
+LAYOUTS = [
+    lambda v: v,
+    lambda v: v.T,
+    lambda v: v[::-1],
+    lambda v: v[..., ::2],
+    lambda v: v[..., ::-1].T,
+    lambda v: v[1:, ...],
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("lanes", [4, 1])
+def test_random_arrays(seed: int, lanes: int) -> None:
+    source = Random(seed)
+    device = model(lanes=frozenset(list(Lane)[:lanes]), memory_bytes=1 << 18)
+    with device:
+        for at in range(25 if seed else 8):
+            layout, order = source.choice(LAYOUTS), source.choice(["big", "little"])
+            shape = [source.choice([1, 2, 7, 8, 9, 16, 17]) for _ in range(source.randrange(1, 4))]
+            whole = random(shape, "u1", at)
+            a, x = layout(whole), layout(device.asarray(whole))
+            axis = source.choice([None, *range(-a.ndim, a.ndim)])
+            bits = 8 * (a.size if axis is None else a.shape[axis])
+            count = source.choice([None, None, 0, 3, 8, -3, -bits, bits + 5 if a.size else 0])
+            options: dict[str, Any] = {"axis": axis, "bitorder": order}
+            wanted = np.unpackbits(a, count=count, **options)
+            assert same(np.unpackbits(x, count=count, **options).get(), wanted), (at, options)
+            truth = whole > 99 if source.random() < 0.5 else (whole % 3).astype("i1")
+            wanted = np.packbits(layout(truth), **options)
+            got = np.packbits(layout(device.asarray(truth)), **options)
+            assert same(got.get(), wanted), (at, shape, options)
+
+
+def test_their_passes(device: Device) -> None:
+    a = random((16, 64), "u1")
+    x = device.asarray(a)
+    unpacked = np.unpackbits(x, axis=0)
+    assert bitlane.explain(unpacked).splitlines()[1].startswith("COUNT_AND TEST  16 x 8 x 64")
+    assert "fused           1 pass " in bitlane.explain(unpacked)
+    packed = np.packbits(device.asarray(a > 99), axis=1)
+    titles = [line.split()[0] for line in bitlane.explain(packed).splitlines()[1:-2]]
+    assert titles == [*["SHIFT_LEFT", "OR"] * 3, "COPY"]
+    assert packed.pending
+    assert same(packed.get(), np.packbits(a > 99, axis=1))
+
+
+test_wrong_orders_of_bits = refusals(
+    random((2, 4), "u1"),
+    [
+        (lambda x: np.unpackbits(x.astype("u2")), DataTypeError, "data type uint16; expected uint"),
+        (lambda x: np.unpackbits(x, bitorder="middle"), ShapeError, "bitorder: 'middle'; expected"),
+        (lambda x: np.unpackbits(x, 0, -17), ShapeError, "count: -17; expected -16 or more"),
+        (lambda x: np.unpackbits(x, 2), BitlaneError, "axis: 2"),
+        (lambda x: np.packbits(x.view("f4")), DataTypeError, "data type float32; expected integ"),
+        (lambda x: np.packbits(x, bitorder=None), ShapeError, "bitorder: None; expected 'big'"),
+    ],
+)
