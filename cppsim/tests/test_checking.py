@@ -27,12 +27,23 @@ from cppsim.checking import CheckedState, Shadow
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from cppsim.running.slots import LogicSlot, SignalSlot
-from support.amaranth import Simulator
+from cppsim.testing import EXECUTORS, Bench, delay
+from support.counters import counter
+
+ticks = Bench(EXECUTORS["check"]).reads
+"""A testbench of single ticks: Amaranth's `repeat` complains if a run ends before it."""
 
 
 def line_of(signal: Any) -> str:
     filename, line = signal.src_loc
     return f"{filename}:{line}"
+
+
+def differs(text: str, *design: Any, **options: Any) -> None:
+    """Expect that a check of ``design`` finds a difference, and says so in one line."""
+    with pytest.raises(cppsim.Difference, match=text) as raised:
+        cppsim.check(*design, **options)
+    assert "\n" not in str(raised.value)
 
 
 # --- bugs that are planted in the code generator --------------------------------------------------
@@ -42,16 +53,11 @@ def test_a_constant_of_too_few_bits_is_found(change: Callable[..., None]) -> Non
     m, given, mixed, other = Module(), Signal(40), Signal(40, name="mixed"), Signal(41)
     m.d.comb += [mixed.eq(given ^ C(5 << 32, 40)), other.eq(mixed + 1)]
 
-    async def work(ctx: Any) -> None:
-        for value in range(8):
-            ctx.set(given, value << 32)
-            await ctx.delay(1e-6)
-
+    work = Bench(EXECUTORS["check"]).sets(given, [value << 32 for value in range(8)])
     cppsim.check(m, work)
     change(words, "literal", lambda value: f"{value & 0xFFFFFFFF:#x}ull")
     text = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
-    with pytest.raises(cppsim.Difference, match=text):
-        cppsim.check(m, work)
+    differs(text, m, work)
 
 
 def unextended(operand: str, width: int) -> str:
@@ -61,16 +67,10 @@ def unextended(operand: str, width: int) -> str:
 def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> None:
     m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
     m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
-
-    async def work(ctx: Any) -> None:
-        for _ in range(10):
-            await ctx.tick()
-
-    cppsim.check(m, work, clocks=1e-6)
+    cppsim.check(m, ticks(10), clocks=1e-6)
     change(words, "_sign_extended", unextended)
     text = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
-    with pytest.raises(cppsim.Difference, match=text):
-        cppsim.check(m, work, clocks=1e-6)
+    differs(text, m, ticks(10), clocks=1e-6)
 
 
 def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) -> None:
@@ -88,8 +88,7 @@ def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) ->
     cppsim.check(m, work, clocks={"sync": 1e-6})
     change(edge, "_merge", lambda target, data, mask: data)
     text = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
-    with pytest.raises(cppsim.Difference, match=text):
-        cppsim.check(m, work, clocks={"sync": 1e-6})
+    differs(text, m, work, clocks={"sync": 1e-6})
 
 
 # --- what is compared, and what is not ------------------------------------------------------------
@@ -98,53 +97,12 @@ def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) ->
 def test_what_is_printed_is_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += [count.eq(count + 1), Print(Format("count {}", count)), Assert(count < 20)]
-
-    async def work(ctx: Any) -> None:
-        for _ in range(3):
-            await ctx.tick()
-
-    cppsim.check(m, work, clocks=1e-6)
+    m, count = counter()
+    m.d.sync += [Print(Format("count {}", count)), Assert(count < 20)]
+    cppsim.check(m, ticks(3), clocks=1e-6)
     assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
     monkeypatch.setattr("cppsim.checking.message_text", lambda cell, values: "nonsense")
-    with pytest.raises(cppsim.Difference, match=r"compiled code says \['nonsense'\], .*count 0"):
-        cppsim.check(m, work, clocks=1e-6)
-
-
-def test_processes_are_part_of_what_is_compared() -> None:
-    m, given, doubled, kept = Module(), Signal(8), Signal(8), Signal(8)
-    m.d.sync += [given.eq(given + 1), kept.eq(doubled)]
-    seen = []
-
-    async def double(ctx: Any) -> None:
-        async for (value,) in ctx.changed(given):
-            ctx.set(doubled, 2 * value & 0xFF)
-
-    async def work(ctx: Any) -> None:
-        for _ in range(5):
-            await ctx.tick()
-            seen.append(ctx.get(kept))
-
-    cppsim.check(m, work, clocks=1e-6, processes=[double])
-    assert seen == [0, 2, 4, 6, 8]
-
-
-def test_a_simulation_can_be_reset_and_run_again() -> None:
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
-    simulator: Any = Simulator(m, engine=cppsim.CheckedEngine)
-
-    async def work(ctx: Any) -> None:
-        assert ctx.get(count) == 0
-        for _ in range(3):
-            await ctx.tick()
-
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(work)
-    simulator.run()
-    simulator.reset()
-    simulator.run()
+    differs(r"compiled code says \['nonsense'\], .*count 0", m, ticks(3), clocks=1e-6)
 
 
 def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
@@ -160,12 +118,7 @@ def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) ->
     last, middle, first = Signal(4), Signal(4), Signal(4, name="first")
     m.d.comb += [last.eq(middle + 1), middle.eq(first + 1), first.eq(given < 1)]
     change(words, "_sign_extended", unextended)
-
-    async def work(ctx: Any) -> None:
-        await ctx.delay(1e-6)
-
-    with pytest.raises(cppsim.Difference, match=r"^first and 2 more"):
-        cppsim.check(m, work)
+    differs("^first and 2 more", m, delay(1e-6))
 
 
 @pytest.mark.parametrize("run", [("advance",), ("run",), ("run_until", 1e-6)], ids=lambda x: x[0])
@@ -198,15 +151,10 @@ def test_a_part_select_past_a_value_comes_with_its_cure(
         m.d["sync" if clocked else "comb"] += chosen.eq(selected)
         return m
 
-    async def work(ctx: Any) -> None:
-        await ctx.delay(3e-6)
-
     clocks = 1e-6 if clocked else None
-    cppsim.check(design(by_signal=True), work, clocks=clocks)
+    cppsim.check(design(by_signal=True), delay(3e-6), clocks=clocks)
     text = r"^chosen .*; past an inverted or reinterpreted value, a part-select differs "
-    with pytest.raises(cppsim.Difference, match=text) as raised:
-        cppsim.check(design(by_signal=False), work, clocks=clocks)
-    assert "\n" not in str(raised.value)
+    differs(text, design(by_signal=False), delay(3e-6), clocks=clocks)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -221,10 +169,7 @@ def test_a_row_of_two_domains_comes_with_another_cure(
         m.d.comb += [port.en.eq(1), port.data.eq(number), port.addr.eq(0)]
     # Amaranth's simulator takes writes of several domains in any order.
     monkeypatch.setattr(Shadow, "rows", lambda _, memory: [7] * memory.depth)
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick("a")
-
+    work = ticks(1, domain="a")
     with pytest.raises(cppsim.Difference, match=r"^row 0 of memory ") as raised:
         cppsim.check(m, work, clocks=dict.fromkeys("ab" if shared else "a", 1e-6))
     assert ("; a row that several domains write" in str(raised.value)) is shared
@@ -232,9 +177,9 @@ def test_a_row_of_two_domains_comes_with_another_cure(
 
 def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
     def design(assignments: int) -> Module:
-        m, count, loaded = Module(), Signal(4), Signal(4, name="loaded")
+        m, count = counter(4)
+        loaded = Signal(4, name="loaded")
         m.domains += ClockDomain("sync"), ClockDomain("half", reset_less=True)
-        m.d.sync += count.eq(count + 1)
         m.d.comb += ClockSignal("half").eq(count[0])
         value = count
         for number in range(assignments):
@@ -243,15 +188,10 @@ def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
         m.d.half += loaded.eq(value)
         return m
 
-    async def work(ctx: Any) -> None:
-        for _ in range(4):
-            await ctx.tick()
-
     for assignments in (0, 1):
-        cppsim.check(design(assignments), work, clocks=1e-6)
+        cppsim.check(design(assignments), ticks(4), clocks=1e-6)
     text = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
-    with pytest.raises(cppsim.Difference, match=text):
-        cppsim.check(design(2), work, clocks=1e-6)
+    differs(text, design(2), ticks(4), clocks=1e-6)
 
 
 PAGE = (Path(__file__).parents[1] / "docs" / "differs.md").read_text(encoding="utf-8")
@@ -306,59 +246,43 @@ def test_messages_at_an_asynchronous_reset_come_with_a_cure() -> None:
         ctx.set(domain.rst, 1)
         await ctx.delay(1e-7)
 
-    with pytest.raises(cppsim.Difference, match="; an asynchronous reset does not clock registers"):
-        cppsim.check(m, work, clocks=1e-6)
+    differs("; an asynchronous reset does not clock registers", m, work, clocks=1e-6)
 
 
 # --- wake-ups -------------------------------------------------------------------------------------
 
 
-def difference_of_zero() -> tuple[Module, Signal, Signal]:
-    """Return logic that is 1, but for a glitch in Amaranth's simulator: its paths differ."""
-    m, count, above, one = Module(), Signal(4), Signal(4), Signal(4)
-    m.d.sync += count.eq(count + 1)
-    m.d.comb += [above.eq(count + 1), one.eq(above - count)]
-    return m, count, one
-
-
 @pytest.mark.parametrize("kind", ["process", "testbench"])
 def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
-    m, count, one = difference_of_zero()
+    m, count = counter(4)
+    above, one = Signal(4), Signal(4)
+    # It is 1, but for a glitch in Amaranth's simulator: its paths differ.
+    m.d.comb += [above.eq(count + 1), one.eq(above - count)]
 
     async def watch(ctx: Any) -> None:
         async for _ in ctx.changed(one).sample(count):
             pass
 
-    async def work(ctx: Any) -> None:
-        for _ in range(4):
-            await ctx.tick()
-
     processes, testbenches = ([watch], []) if kind == "process" else ([], [watch])
     text = (
         r"^process .*watch does not wake up, and wakes up with .* at 5e-07 .*; signals have no gl"
     )
-    with pytest.raises(cppsim.Difference, match=text) as raised:
-        cppsim.check(m, work, *testbenches, clocks=1e-6, processes=processes)
-    assert "\n" not in str(raised.value)
+    differs(text, m, ticks(4), *testbenches, clocks=1e-6, processes=processes)
 
 
 @pytest.mark.parametrize("fault", ["history", "early"])
 def test_a_sample_of_another_delta_cycle_is_found(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    m, count, above, seen = Module(), Signal(4), Signal(4), list[Any]()
-    m.d.sync += count.eq(count + 1)
-    m.d.comb += above.eq(count + 1)
+    m, count = counter(4)
+    m.d.comb += (above := Signal(4)).eq(count + 1)
+    seen = list[Any]()
 
     async def watch(ctx: Any) -> None:
         async for values in ctx.changed(count).sample(above):
             seen.append(values)
 
-    async def work(ctx: Any) -> None:
-        for _ in range(3):
-            await ctx.tick()
-
-    cppsim.check(m, work, clocks=1e-6, processes=[watch])
+    cppsim.check(m, ticks(3), clocks=1e-6, processes=[watch])
     assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
     if fault == "history":
         monkeypatch.setattr(LogicSlot, "curr", SignalSlot.curr)
@@ -366,5 +290,4 @@ def test_a_sample_of_another_delta_cycle_is_found(
     else:
         monkeypatch.setattr(CheckedState, "is_triggered", lambda _: False)
         monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
-    with pytest.raises(cppsim.Difference, match=r"^process .*watch wakes up with"):
-        cppsim.check(m, work, clocks=1e-6, processes=[watch])
+    differs(r"^process .*watch wakes up with", m, ticks(3), clocks=1e-6, processes=[watch])

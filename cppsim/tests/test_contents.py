@@ -22,6 +22,7 @@ from cppsim.errors import SimulationError
 from cppsim.model.circuit import Circuit
 from cppsim.netlist.design import from_words, row_bytes
 from cppsim.netlist.fingerprint import fingerprint
+from cppsim.testing import EXECUTORS, Bench, same_on
 
 DEPTH = 4
 FIELDS = StructLayout({"low": 5, "high": signed(7)})
@@ -95,33 +96,31 @@ class Stored(Component):
 ADDRESSES = (0, 1, 2, 3, 99, 1, 0)
 
 
-def trace(content: int, mode: str) -> list[list[int]]:
-    """Return outputs and rows in each cycle of two runs, with a reset between them."""
-    design, seen = Stored(content), list[list[int]]()
-    simulator = cppsim.Simulator(design, mode=mode)
-    simulator.add_clock(1e-6)
+def trace(content: int, executor: str) -> list[Any]:
+    """Return outputs and rows in each cycle of two runs, and the waveforms of the first."""
+    design, sim = Stored(content), Bench(EXECUTORS[executor])
+    outputs = [getattr(design, name) for name in design.outputs]
 
     async def testbench(ctx: Any) -> None:
         for cycle, address in enumerate(ADDRESSES):
             ctx.set(design.at, address)
             ctx.set(design.write, cycle & 1)
-            outputs = [ctx.get(getattr(design, name)) for name in design.outputs]
-            seen.append([*outputs, *map(ctx.get, design.rows())])
+            sim.seen.append([ctx.get(value) for value in (*outputs, *design.rows())])
             await ctx.tick()
 
-    simulator.add_testbench(testbench)
-    simulator.run()
-    simulator.reset()
-    simulator.run()
-    return seen
+    made = sim.run(design, testbench, traces=[design.memories["200 bits"].data])
+    made.reset()
+    made.run()
+    return sim.seen
 
 
 def test_another_content_compiles_nothing_and_acts_as_in_amaranth(fresh_cache: Path) -> None:
     entries = list[int]()
     for content in range(2):
-        found, expected = trace(content, "always"), trace(content, "off")
-        assert found == expected
-        assert found[0] == found[len(ADDRESSES)]
+        expected = trace(content, "pysim")
+        for executor in ("always", "check"):
+            assert trace(content, executor) == expected
+        assert expected[0] == expected[len(ADDRESSES) + 1]
         entries.append(len(CACHE.entries()))
     assert entries[0] == entries[1] > 0
 
@@ -275,64 +274,47 @@ def test_an_entry_has_no_content() -> None:
     assert len(texts) == 1
 
 
-def test_two_memories_of_one_content_have_rows_of_their_own() -> None:
-    def run(mode: str) -> list[Any]:
-        m, seen, rows = Module(), list[Any](), [5, 6, 7]
-        memories = [Memory(shape=8, depth=4, init=rows) for _ in range(2)]
-        m.submodules.one, m.submodules.other = memories
-        port = memories[0].write_port()
-        m.d.comb += [port.addr.eq(1), port.data.eq(99), port.en.eq(1)]
-        simulator = cppsim.Simulator(m, mode=mode)
-        simulator.add_clock(1e-6)
+@same_on()
+def test_two_memories_of_one_content_have_rows_of_their_own(sim: Bench) -> None:
+    m, rows = Module(), [5, 6, 7]
+    m.submodules.one, m.submodules.other = memories = [
+        Memory(shape=8, depth=4, init=rows) for _ in range(2)
+    ]
+    port = memories[0].write_port()
+    m.d.comb += [port.addr.eq(1), port.data.eq(99), port.en.eq(1)]
 
-        async def testbench(ctx: Any) -> None:
-            for _ in range(2):
-                seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
-                await ctx.tick()
-            ctx.set(memories[1].data[1], 44)
-            seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
+    async def testbench(ctx: Any) -> None:
+        for cycle in range(3):
+            if cycle == 2:
+                ctx.set(memories[1].data[1], 44)
+            sim.seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
+            await ctx.tick()
 
-        simulator.add_testbench(testbench)
-        simulator.run()
-        simulator.reset()
-        simulator.run()
-        return seen
+    made = sim.run(m, testbench)
+    made.reset()
+    made.run()
+    assert sim.seen[0] == sim.seen[3] == [5, 6, 7, 0] * 2
 
-    found = run("always")
-    assert found == run("off")
-    assert found[0] == found[3] == [5, 6, 7, 0] * 2
+
+class Twice(Component):
+    """One memory at two places, which share its rows in Amaranth's simulator."""
+
+    out: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
+        m.submodules.one, m.submodules.other = one, _ = Memory(data), Memory(data)
+        m.d.comb += self.out.eq(one.read_port(domain="comb").data)
+        return m
 
 
 def test_a_memory_with_two_instances_is_left_to_amaranth() -> None:
-    """There the instances share their rows."""
-    m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
-    m.submodules.one, m.submodules.other = Memory(data), Memory(data)
     with pytest.warns(cppsim.FallbackWarning, match="memory 'data' at .* has two instances"):
-        cppsim.Simulator(m)
+        cppsim.Simulator(Twice())
     with pytest.raises(BatchError, match="two instances"):
-        Batch(m, 1, "threads")
-
-
-def test_check_and_waveforms_have_each_content(tmp_path: Path) -> None:
-    for content in range(2):
-        waves = []
-        for mode in ("check", "off"):
-            design = Stored(content)
-            simulator = cppsim.Simulator(design, mode=mode)
-            simulator.add_clock(1e-6)
-
-            async def testbench(ctx: Any, design: Stored = design) -> None:
-                for address in ADDRESSES:
-                    ctx.set(design.at, address)
-                    await ctx.tick()
-
-            simulator.add_testbench(testbench)
-            path, data = tmp_path / "waves.vcd", design.memories["200 bits"].data
-            with simulator.write_vcd(str(path), traces=[data]):
-                simulator.run()
-            # Changes at one time have no order.
-            waves.append([sorted(x.split("\n")) for x in path.read_text().split("\n#")[1:]])
-        assert waves[0] == waves[1]
+        Batch(Twice(), 1, "threads")
+    with pytest.raises(SimulationError, match="two instances; expected one"):
+        Model(Twice())
 
 
 @pytest.mark.parametrize("element", [8, 16, 32, 64])
@@ -350,18 +332,3 @@ def test_bytes_of_rows_have_the_chosen_bits(element: int) -> None:
     assert row_bytes([-1, 5], wide, 64) == b"".join(
         x.to_bytes(24, "little") for x in ((1 << 130) - 1, 5)
     )
-
-
-def test_a_model_of_two_instances_of_a_memory_says_so() -> None:
-    class Twice(Component):
-        out: Out(8)
-
-        def elaborate(self, platform: object) -> Module:
-            m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
-            m.submodules.one, m.submodules.other = one, other = Memory(data), Memory(data)
-            m.d.comb += self.out.eq(one.read_port(domain="comb").data)
-            assert other
-            return m
-
-    with pytest.raises(SimulationError, match="two instances; expected one"):
-        Model(Twice())

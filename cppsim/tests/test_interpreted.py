@@ -29,6 +29,8 @@ from cppsim.errors import SimulationError
 from cppsim.native import interpreted
 from cppsim.running import stops
 from cppsim.testing import (
+    EXECUTORS,
+    Bench,
     RandomDesign,
     follow_processes,
     random_circuit,
@@ -37,11 +39,13 @@ from cppsim.testing import (
     random_machine,
     random_system,
     trace,
+    waveforms,
 )
 from cppsim.testing.values import narrow_values
-from support.amaranth import Simulator
+from support.counters import counter
 from support.fuzz import FIRST_SEED, fuzz
 from support.seeds import seeds, slow
+from support.waveforms import text_of
 
 ALWAYS = str(10**15)
 """Instructions that no test executes."""
@@ -61,65 +65,57 @@ def interpret(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[[s
     return chosen
 
 
-class Busy:
-    """A design with memories, a made clock, resets, messages, and registers of all widths."""
+def busy(ticks: int, executor: str = "always") -> tuple[Any, list[Any]]:
+    """Return a simulator of a design with everything, and what its testbench will have seen.
 
-    def __init__(self) -> None:
-        self.module = m = Module()
-        self.given, self.shown = Signal(8), Signal(3)
-        count, wide, made = Signal(40), Signal(200, init=1), Signal(init=1)
-        fallen = Signal(9)
-        m.domains += [ClockDomain("sync"), ClockDomain("made", async_reset=True)]
-        m.domains += ClockDomain("fall", clk_edge="neg", reset_less=True)
-        m.d.comb += ClockSignal("made").eq(made & (count[:2] != 3))
-        m.d.comb += [
-            ResetSignal("sync").eq(self.given == 99),
-            ResetSignal("made").eq(self.given == 5),
-        ]
-        m.d.sync += [count.eq(count + self.given), made.eq(~made), wide.eq(wide << 3 ^ count)]
-        m.d.comb += ClockSignal("fall").eq(count[1] ^ made)
-        m.d.fall += fallen.eq(fallen + count)
-        m.d.made += self.shown.eq(self.shown + 1)
-        with m.If(count[:3] == 5):
-            m.d.sync += Print(Format("{:d} {:x}", count, wide))
-        m.d.comb += Cover(count == 7, "seven")
-        self.values = [count, wide, fallen, self.shown, Mux(made, count, 5)]
-        self.memories = []
-        for number, width in enumerate(WIDTHS):
-            memory = Memory(shape=width, depth=5, init=[number, 1, 2])
-            m.submodules[f"memory_{number}"] = memory
-            self.memories.append(memory)
-            parts = None if width % 2 else 2
-            write, read = memory.write_port(granularity=parts and width // parts), Signal(width)
-            port = memory.read_port(domain="comb")
-            m.d.comb += [write.addr.eq(count), write.data.eq(count * 0x10301), read.eq(port.data)]
-            m.d.comb += [write.en.eq(count[1:3]), port.addr.eq(self.given)]
-            self.values.append(read)
+    The design has memories, made clocks, resets, messages, and registers of all widths.
+    """
+    m, count = counter(40, step=(given := Signal(8)))
+    wide, made, fallen, shown = Signal(200, init=1), Signal(init=1), Signal(9), Signal(3)
+    m.domains += [ClockDomain("sync"), ClockDomain("made", async_reset=True)]
+    m.domains += ClockDomain("fall", clk_edge="neg", reset_less=True)
+    m.d.comb += [
+        ClockSignal("made").eq(made & (count[:2] != 3)),
+        ResetSignal("sync").eq(given == 99),
+        ResetSignal("made").eq(given == 5),
+        ClockSignal("fall").eq(count[1] ^ made),
+    ]
+    m.d.sync += [made.eq(~made), wide.eq(wide << 3 ^ count)]
+    m.d.fall += fallen.eq(fallen + count)
+    m.d.made += shown.eq(shown + 1)
+    with m.If(count[:3] == 5):
+        m.d.sync += Print(Format("{:d} {:x}", count, wide))
+    m.d.comb += Cover(count == 7, Format("seven {:x} {}", Cat(count, wide), count[:9]))
+    values, memories = [count, wide, fallen, shown, Mux(made, count, 5)], []
+    for number, width in enumerate(WIDTHS):
+        memory = Memory(shape=width, depth=5, init=[number, 1, 2])
+        m.submodules[f"memory_{number}"] = memory
+        memories.append(memory)
+        write = memory.write_port(granularity=None if width % 2 else width // 2)
+        read, port = Signal(width), memory.read_port(domain="comb")
+        m.d.comb += [write.addr.eq(count), write.data.eq(count * 0x10301), read.eq(port.data)]
+        m.d.comb += [write.en.eq(count[1:3]), port.addr.eq(given)]
+        values.append(read)
+    sim = Bench(EXECUTORS[executor])
 
-    def simulator(self, make: Any, ticks: int) -> tuple[Any, list[Any]]:
-        """Return a simulator with a testbench, and what that has seen."""
-        simulator = make(self.module)
-        simulator.add_clock(1e-6)
-        seen: list[Any] = []
+    async def work(ctx: Any) -> None:
+        for number in range(ticks):
+            ctx.set(given, number * 37 & 255)
+            memory = memories[number % len(WIDTHS)]
+            ctx.set(memory.data[number % 4], number << 62 | number)
+            sim.seen.append(await ctx.tick().sample(*values))
+            sim.seen.append([ctx.get(value) for value in values])
+        await ctx.tick().repeat(ticks)
+        sim.seen.append([ctx.get(value) for value in values])
 
-        async def work(ctx: Any) -> None:
-            for number in range(ticks):
-                ctx.set(self.given, number * 37 & 255)
-                memory = self.memories[number % len(WIDTHS)]
-                ctx.set(memory.data[number % 4], number << 62 | number)
-                seen.append(await ctx.tick().sample(*self.values))
-                seen.append([ctx.get(value) for value in self.values])
-            await ctx.tick().repeat(ticks)
-            seen.append([ctx.get(value) for value in self.values])
+    return sim.simulator(m, work), sim.seen
 
-        simulator.add_testbench(work)
-        return simulator, seen
 
-    def run(self, make: Any, ticks: int) -> tuple[list[Any], bool]:
-        """Return what the testbench sees, and whether compiled code was the last to run it."""
-        simulator, seen = self.simulator(make, ticks)
-        simulator.run()
-        return seen, is_compiled(simulator)
+def run_busy(ticks: int, executor: str = "always") -> tuple[list[Any], bool]:
+    """Return what the testbench sees, and whether compiled code was the last to run it."""
+    simulator, seen = busy(ticks, executor)
+    simulator.run()
+    return seen, is_compiled(simulator)
 
 
 def is_compiled(simulator: Any) -> bool:
@@ -185,84 +181,36 @@ def test_random_systems_checked(
 def test_everything_in_one_design(
     instructions: str, interpret: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cache = interpret(instructions)
-    expected, _ = Busy().run(Simulator, 150)
-    printed = capsys.readouterr().out
-    shown, compiled = Busy().run(cppsim.Simulator, 150)
-    assert shown == expected
-    assert capsys.readouterr().out == printed
-    assert printed.count("\n") > 20
-    assert compiled == (instructions != ALWAYS) == bool(libraries(cache))
+    """Values, messages and waveforms, and both again after a reset."""
+    cache, shown = interpret(instructions), []
+    for executor in ("pysim", "always"):
+        simulator, seen = busy(150, executor)
+        waves = waveforms(text_of(simulator))
+        simulator.reset()
+        simulator.run()
+        assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+        shown.append((seen, waves, capsys.readouterr().out))
+    assert shown[0] == shown[1]
+    assert shown[0][2].count("\n") > 40
+    assert is_compiled(simulator) == (instructions != ALWAYS) == bool(libraries(cache))
 
 
 def test_a_compiled_design_is_not_interpreted_again(interpret: Callable[[str], Path]) -> None:
     cache = interpret("5000")
-    first, _ = Busy().run(cppsim.Simulator, 150)
+    first, _ = run_busy(150)
     interpret(ALWAYS)
-    assert Busy().run(cppsim.Simulator, 150) == (first, True)
+    assert run_busy(150) == (first, True)
     assert libraries(cache) == 1
-
-
-@pytest.mark.parametrize("instructions", ["5000", ALWAYS])
-def test_reset(instructions: str, interpret: Callable[[str], Path]) -> None:
-    interpret(instructions)
-    simulator, seen = Busy().simulator(cppsim.Simulator, 100)
-    simulator.run()
-    first = list(seen)
-    seen.clear()
-    simulator.reset()
-    simulator.run()
-    assert seen == first
-    assert is_compiled(simulator) == (instructions != ALWAYS)
-
-
-@pytest.mark.parametrize("instructions", ["5000", ALWAYS])
-def test_waveforms(instructions: str, interpret: Callable[[str], Path], tmp_path: Path) -> None:
-    texts = []
-    for chosen in (instructions, "0"):
-        interpret(chosen)
-        simulator, _ = Busy().simulator(cppsim.Simulator, 70)
-        with simulator.write_vcd(str(tmp_path / "busy.vcd")):
-            simulator.run()
-        assert is_compiled(simulator) == (chosen != ALWAYS)
-        _, _, text = (tmp_path / "busy.vcd").read_text().partition("$timescale")
-        texts.append(text)
-    assert texts[0] == texts[1]
-    assert texts[0].count("\n#") > 100
-
-
-def test_messages_of_logic_beside_those_of_edges(
-    interpret: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = []
-    for instructions in (ALWAYS, "0"):
-        interpret(instructions)
-        m, count = Module(), Signal(60, init=1 << 59)
-        m.d.sync += [count.eq(count + 1), Print(Format("edge {:x}", Cat(count, count)))]
-        m.d.comb += Cover(count[0], Format("odd {:x} {}", Cat(count, count), count[:9]))
-        simulator = cppsim.Simulator(m)
-        simulator.add_clock(1e-6)
-
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(10)
-
-        simulator.add_testbench(work)
-        simulator.run()
-        assert is_compiled(simulator) == (instructions != ALWAYS)
-        texts.append(capsys.readouterr().out)
-    assert texts[0] == texts[1]
-    assert texts[0].count("edge ") == 10
-    assert texts[0].count("odd ") == 5
 
 
 def test_two_instances_are_compiled_apart(interpret: Callable[[str], Path]) -> None:
     interpret("5000")
-    both = [Busy().simulator(cppsim.Simulator, 100) for _ in range(2)]
+    both = [busy(100) for _ in range(2)]
     (first, seen), (other, _) = both
     first.run()
     assert (is_compiled(first), is_compiled(other)) == (True, False)
     other.run()
-    assert seen == both[1][1] == Busy().run(Simulator, 100)[0]
+    assert seen == both[1][1] == run_busy(100, "pysim")[0]
 
 
 def test_a_testbench_that_never_waits(interpret: Callable[[str], Path]) -> None:
@@ -287,15 +235,9 @@ def test_a_run_that_is_interrupted_while_it_compiles(
     interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpret("1000")
-    m, count, seen = Module(), Signal(16), []
-    m.d.sync += count.eq(count + 3)
-
-    async def work(ctx: Any) -> None:
-        seen.extend([await ctx.tick().sample(count) for _ in range(300)])
-
-    simulator = cppsim.Simulator(m)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(work)
+    m, count = counter(16, step=3)
+    sim = Bench(EXECUTORS["always"])
+    simulator = sim.simulator(m, sim.reads(300, count))
     with monkeypatch.context() as patched:
         patched.setattr(Builder, "compile_text", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -303,7 +245,7 @@ def test_a_run_that_is_interrupted_while_it_compiles(
     assert not is_compiled(simulator)
     simulator.run()
     assert is_compiled(simulator)
-    assert [value for _, _, value in seen] == [3 * k for k in range(300)]
+    assert sim.seen == [[3 * k] for k in range(1, 301)]
 
 
 def interrupted(*_: object) -> None:
@@ -317,9 +259,9 @@ def test_a_cache_that_cannot_be_written(
     (tmp_path / "file").touch()
     monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.warns(CacheWarning, match="is used until Python ends"):
-        first, _ = Busy().run(cppsim.Simulator, 150)
+        first, _ = run_busy(150)
     interpret(ALWAYS)
-    assert Busy().run(cppsim.Simulator, 150) == (first, True)
+    assert run_busy(150) == (first, True)
 
 
 def test_wide_operations_are_compiled_at_once(interpret: Callable[[str], Path]) -> None:
@@ -344,10 +286,10 @@ def test_a_failed_compilation_warns(
     interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpret("5000")
-    expected, _ = Busy().run(Simulator, 100)
+    expected, _ = run_busy(100, "pysim")
     monkeypatch.setattr(Builder, "compile_text", failing)
     with pytest.warns(FallbackWarning, match="interpreted, not compiled: no space is left"):
-        shown, _ = Busy().run(cppsim.Simulator, 100)
+        shown, _ = run_busy(100)
     assert shown == expected
 
 
@@ -357,8 +299,8 @@ def test_without_a_compiler(
     interpret(ALWAYS)
     monkeypatch.setenv("CPPSIM_CXX", "/no/such/compiler")
     with pytest.warns(FallbackWarning, match="left to Amaranth's simulator: "):
-        shown, _ = Busy().run(cppsim.Simulator, 20)
-    assert shown == Busy().run(Simulator, 20)[0]
+        shown, _ = run_busy(20)
+    assert shown == run_busy(20, "pysim")[0]
 
 
 def test_another_layout_of_the_compiled_design_is_found(
@@ -368,10 +310,10 @@ def test_another_layout_of_the_compiled_design_is_found(
     monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
     monkeypatch.setattr(designs, "_CODE", "another layout")
     with pytest.warns(FallbackWarning, match="memory 0 is at byte .* expected it at byte"):
-        Busy().run(cppsim.Simulator, 100)
+        run_busy(100)
 
 
 def test_a_variable_that_is_not_a_number(interpret: Callable[[str], Path]) -> None:
     interpret("soon")
     with pytest.warns(FallbackWarning, match="CPPSIM_INTERPRET: 'soon' is not a number"):
-        Busy().run(cppsim.Simulator, 2)
+        run_busy(2)

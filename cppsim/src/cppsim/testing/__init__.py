@@ -17,7 +17,7 @@ from .designs import (
     random_testbench,
     trace,
 )
-from .executors import EXECUTORS, Bench, close, same_on, ticks
+from .executors import EXECUTORS, Bench, close, delay, same_on, ticks
 from .processes import follow_processes, random_clocked, random_counters
 from .testbenches import follow
 from .values import random_expression, random_number, random_signal
@@ -40,6 +40,7 @@ __all__ = [
     "RandomDesign",
     "Waveform",
     "close",
+    "delay",
     "follow",
     "follow_processes",
     "random_circuit",

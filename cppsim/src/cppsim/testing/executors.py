@@ -177,6 +177,15 @@ def ticks(count: int, domain: str = "sync") -> Testbench:
     return work
 
 
+def delay(seconds: float) -> Testbench:
+    """Return a testbench that waits for ``seconds``."""
+
+    async def work(context: Any) -> None:
+        await context.delay(seconds)
+
+    return work
+
+
 def close(simulator: Any) -> None:
     """End all testbenches at their current wait, because Amaranth does not end them."""
     engine = engine_of(simulator)
