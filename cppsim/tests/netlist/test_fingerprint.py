@@ -8,25 +8,22 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from amaranth import hdl
 from amaranth.hdl import (
     Array,
     Assert,
-    Assume,
     C,
     Cat,
     ClockDomain,
     ClockSignal,
-    Cover,
     EnableInserter,
     Format,
     Fragment,
     Instance,
     Module,
-    Mux,
     Print,
     Shape,
     Signal,
-    signed,
     unsigned,
 )
 from amaranth.hdl import _ast as ast
@@ -63,122 +60,62 @@ def expect_different(designs: dict[str, Make]) -> None:
 
 # --- each kind of node ----------------------------------------------------------------------------
 
-EXPRESSIONS: dict[str, Callable[[Signal, Signal], Any]] = {
-    "a": lambda a, b: a,
-    "b": lambda a, b: b,
-    "~a": lambda a, b: ~a,
-    "-a": lambda a, b: -a,
-    "bool": lambda a, b: a.bool(),
-    "any": lambda a, b: a.any(),
-    "all": lambda a, b: a.all(),
-    "xor": lambda a, b: a.xor(),
-    "signed": lambda a, b: a.as_signed(),
-    "signed + b": lambda a, b: a.as_signed() + b,
-    "a + b": lambda a, b: a + b,
-    "b + a": lambda a, b: b + a,
-    "a + a": lambda a, b: a + a,
-    "a - b": lambda a, b: a - b,
-    "a * b": lambda a, b: a * b,
-    "a // b": lambda a, b: a // b,
-    "a % b": lambda a, b: a % b,
-    "a << b": lambda a, b: a << b,
-    "a >> b": lambda a, b: a >> b,
-    "a & b": lambda a, b: a & b,
-    "a | b": lambda a, b: a | b,
-    "a ^ b": lambda a, b: a ^ b,
-    "a == b": lambda a, b: a == b,
-    "a != b": lambda a, b: a != b,
-    "a < b": lambda a, b: a < b,
-    "a <= b": lambda a, b: a <= b,
-    "a > b": lambda a, b: a > b,
-    "a >= b": lambda a, b: a >= b,
-    "a[1:3]": lambda a, b: a[1:3],
-    "a[1:4]": lambda a, b: a[1:4],
-    "a[2:4]": lambda a, b: a[2:4],
-    "b[1:3]": lambda a, b: b[1:3],
-    "bit_select 2": lambda a, b: a.bit_select(b, 2),
-    "bit_select 3": lambda a, b: a.bit_select(b, 3),
-    "word_select 2": lambda a, b: a.word_select(b, 2),
-    "bit_select of b": lambda a, b: b.bit_select(a, 2),
-    "Cat(a, b)": Cat,
-    "Cat(b, a)": lambda a, b: Cat(b, a),
-    "Cat(a, b, a)": lambda a, b: Cat(a, b, a),
-    "Mux": lambda a, b: Mux(a, b, 3),
-    "Mux of b": lambda a, b: Mux(b, b, 3),
-    "Mux swapped": lambda a, b: Mux(a, 3, b),
-    "Array": lambda a, b: Array([a, b, 3])[b],
-    "Array reversed": lambda a, b: Array([3, b, a])[b],
-    "choice": lambda a, b: ast.SwitchValue(a, [("1-----", b), (None, a)]),
-    "choice by another pattern": lambda a, b: ast.SwitchValue(a, [("-1----", b), (None, a)]),
-    "choice by two patterns": lambda a, b: ast.SwitchValue(a, [(("1-----", "0----1"), b)]),
-    "1": lambda a, b: C(1, 4),
-    "2": lambda a, b: C(2, 4),
-    "1 of five bits": lambda a, b: C(1, 5),
-    "1, signed": lambda a, b: C(1, signed(4)),
-    "-1": lambda a, b: C(-1, signed(4)),
-}
+EXPRESSIONS = """
+a; b; ~a; -a; a.bool(); a.any(); a.all(); a.xor(); a.as_signed(); a.as_signed() + b; a + b; b + a
+a + a; a - b; a * b; a // b; a % b; a << b; a >> b; a & b; a | b; a ^ b; a == b; a != b; a < b
+a <= b; a > b; a >= b; a[1:3]; a[1:4]; a[2:4]; b[1:3]; a.bit_select(b, 2); a.bit_select(b, 3)
+b.bit_select(a, 2); a.word_select(b, 2); Cat(a, b); Cat(b, a); Cat(a, b, a); Mux(a, b, 3)
+Mux(b, b, 3); Mux(a, 3, b); Array([a, b, 3])[b]; Array([3, b, a])[b]
+SwitchValue(a, [("1-----", b), (None, a)]); SwitchValue(a, [("-1----", b), (None, a)])
+SwitchValue(a, [(("1-----", "0----1"), b)]); C(1, 4); C(2, 4); C(1, 5); C(1, signed(4))
+C(-1, signed(4))
+"""
+STATEMENTS = """
+[]; a.eq(1); b.eq(1); a.eq(b); [a.eq(1), b.eq(1)]; [b.eq(1), a.eq(1)]; [a.eq(1), a.eq(2)]
+[a.eq(2), a.eq(1)]; a[1:3].eq(1); a[2:4].eq(1); Cat(a, b).eq(1); a.bit_select(b, 2).eq(1)
+a.word_select(b, 2).eq(1); Array([a, b])[a].eq(1); a.as_signed().eq(1)
+Switch(b, [("1-----", a.eq(1), None)]); Switch(b, [("0-----", a.eq(1), None)])
+Switch(b, [(None, a.eq(1), None)]); Switch(b, [((), a.eq(1), None)])
+Switch(a, [("1-----", a.eq(1), None)])
+Switch(b, [("1-----", a.eq(1), None), ("0-----", a.eq(1), None)])
+[Switch(b, [("1-----", [], None)]), a.eq(1)]; Print(a); Print(b); Print("a", a)
+Print(Format("{:x}", a)); Print(a, end=""); [Print(a), Print(a)]; Assert(a); Assume(a); Cover(a)
+Assert(b); Assert(a, "a"); Assert(a, Format("{}", a))
+"""
+
+
+def parts(texts: str) -> list[str]:
+    """Return expressions that semicolons and ends of lines separate."""
+    return [text.strip() for line in texts.strip().splitlines() for text in line.split(";")]
+
+
+def made(texts: str, design: Callable[[Any], Design]) -> dict[str, Make]:
+    """Return functions that make a design of what each of ``texts`` says of ``a`` and ``b``."""
+
+    def make(text: str) -> Design:
+        signals = {"a": Signal(6), "b": Signal(6, init=1)}
+        return design(eval(text, {**vars(ast), **vars(hdl), **signals}))
+
+    return {text: partial(make, text) for text in parts(texts)}
 
 
 def test_expressions() -> None:
-    def design(value: Callable[[Signal, Signal], Any]) -> Module:
-        m, a, b, out = Module(), Signal(6), Signal(6, init=1), Signal(8)
-        m.d.comb += out.eq(value(a, b))
+    def design(value: Any) -> Module:
+        m = Module()
+        m.d.comb += Signal(8).eq(value)
         return m
 
-    expect_different({name: partial(design, value) for name, value in EXPRESSIONS.items()})
-
-
-STATEMENTS: dict[str, Callable[[Signal, Signal], Any]] = {
-    "nothing": lambda a, b: [],
-    "a": lambda a, b: a.eq(1),
-    "b": lambda a, b: b.eq(1),
-    "a by b": lambda a, b: a.eq(b),
-    "a, b": lambda a, b: [a.eq(1), b.eq(1)],
-    "b, a": lambda a, b: [b.eq(1), a.eq(1)],
-    "a twice": lambda a, b: [a.eq(1), a.eq(2)],
-    "a twice, swapped": lambda a, b: [a.eq(2), a.eq(1)],
-    "slice": lambda a, b: a[1:3].eq(1),
-    "another slice": lambda a, b: a[2:4].eq(1),
-    "Cat": lambda a, b: Cat(a, b).eq(1),
-    "part": lambda a, b: a.bit_select(b, 2).eq(1),
-    "word": lambda a, b: a.word_select(b, 2).eq(1),
-    "Array": lambda a, b: Array([a, b])[a].eq(1),
-    "signed": lambda a, b: a.as_signed().eq(1),
-    "Switch": lambda a, b: ast.Switch(b, [("1-----", a.eq(1), None)]),
-    "Switch, another pattern": lambda a, b: ast.Switch(b, [("0-----", a.eq(1), None)]),
-    "Switch, default": lambda a, b: ast.Switch(b, [(None, a.eq(1), None)]),
-    "Switch, no pattern": lambda a, b: ast.Switch(b, [((), a.eq(1), None)]),
-    "Switch on a": lambda a, b: ast.Switch(a, [("1-----", a.eq(1), None)]),
-    "Switch, two cases": lambda a, b: ast.Switch(
-        b, [("1-----", a.eq(1), None), ("0-----", a.eq(1), None)]
-    ),
-    "Switch, statement after": lambda a, b: [
-        ast.Switch(b, [("1-----", [], None)]),
-        a.eq(1),
-    ],
-    "Print": lambda a, b: Print(a),
-    "Print b": lambda a, b: Print(b),
-    "Print text": lambda a, b: Print("a", a),
-    "Print by another description": lambda a, b: Print(Format("{:x}", a)),
-    "Print, end": lambda a, b: Print(a, end=""),
-    "Print twice": lambda a, b: [Print(a), Print(a)],
-    "Assert": lambda a, b: Assert(a),
-    "Assume": lambda a, b: Assume(a),
-    "Cover": lambda a, b: Cover(a),
-    "Assert b": lambda a, b: Assert(b),
-    "Assert, text": lambda a, b: Assert(a, "a"),
-    "Assert, value": lambda a, b: Assert(a, Format("{}", a)),
-}
+    expect_different(made(EXPRESSIONS, design))
 
 
 @pytest.mark.parametrize("domain", ["comb", "sync"])
 def test_statements(domain: str) -> None:
-    def design(statement: Callable[[Signal, Signal], Any]) -> Fragment:
+    def design(statements: Any) -> Fragment:
         fragment: Any = Fragment()
-        fragment.add_statements(domain, statement(Signal(6), Signal(6, init=1)))
+        fragment.add_statements(domain, statements)
         return fragment
 
-    expect_different({name: partial(design, x) for name, x in STATEMENTS.items()})
+    expect_different(made(STATEMENTS, design))
 
 
 def register(domain: str = "sync", *, name: str = "value", **options: Any) -> Module:
@@ -188,20 +125,6 @@ def register(domain: str = "sync", *, name: str = "value", **options: Any) -> Mo
     value = Signal(**{"shape": 4, **options}, name=name)
     m.d[domain] += value.eq(value + 1)
     return m
-
-
-def test_signals_and_their_domains() -> None:
-    expect_different(
-        {
-            "register": register,
-            "combinational": partial(register, "comb"),
-            "width": partial(register, shape=5),
-            "signed": partial(register, shape=signed(4)),
-            "init": partial(register, init=3),
-            "reset_less": partial(register, reset_less=True),
-            "without a name": partial(register, name=""),
-        }
-    )
 
 
 def clocked(other: str = "sync", **options: Any) -> Module:
@@ -223,20 +146,6 @@ def derived(*, init: int = 0) -> Module:
     return m
 
 
-def test_domains() -> None:
-    expect_different(
-        {
-            "one": clocked,
-            "two": partial(clocked, "other"),
-            "falling": partial(clocked, clk_edge="neg"),
-            "asynchronous": partial(clocked, async_reset=True),
-            "without a reset": partial(clocked, reset_less=True),
-            "derived": derived,
-            "derived, high": partial(derived, init=1),
-        }
-    )
-
-
 def aliased(*, first: int) -> Module:
     """Return a module whose clocks are one net, with different levels at power-on."""
     m, count = Module(), Signal(4)
@@ -248,26 +157,12 @@ def aliased(*, first: int) -> Module:
     return m
 
 
-def test_the_order_of_domains_gives_a_clock_its_level() -> None:
-    expect_different({str(first): partial(aliased, first=first) for first in range(2)})
-
-
 def hierarchy(*, halves: int = 1, inside: bool = True) -> Module:
     m, value = Module(), Signal(8)
     for half in range(2):
         m.submodules[f"half{half}"] = part = Module()
         (part if inside else m).d.sync += value[4 * half : 4 * half + 4].eq(half * halves)
     return m
-
-
-def test_modules() -> None:
-    expect_different(
-        {
-            "two": hierarchy,
-            "one": partial(hierarchy, inside=False),
-            "values": partial(hierarchy, halves=2),
-        }
-    )
 
 
 def memory(
@@ -296,23 +191,31 @@ def memory(
     return m
 
 
-def test_memories() -> None:
+CALLS = {
+    "signals": """
+register(); register("comb"); register(shape=5); register(shape=signed(4)); register(init=3)
+register(reset_less=True); register(name="")
+""",
+    "domains": """
+clocked(); clocked("other"); clocked(clk_edge="neg"); clocked(async_reset=True)
+clocked(reset_less=True); derived(); derived(init=1)
+""",
+    "order": "aliased(first=0); aliased(first=1)",
+    "modules": "hierarchy(); hierarchy(inside=False); hierarchy(halves=2)",
+    "memories": """
+memory(); memory(ports="r"); memory(ports="w"); memory(ports="wwr"); memory(ports="wrr")
+memory(shape=16); memory(shape=signed(8)); memory(depth=3); memory(granularity=4)
+memory(domain="comb"); memory(domain="other"); memory(transparent=True); memory(copies=2)
+""",
+    "enables": "enabled(); counter()",
+}
+"""Designs that differ, by what they are about."""
+
+
+@pytest.mark.parametrize("texts", CALLS.values(), ids=CALLS)
+def test_designs(texts: str) -> None:
     expect_different(
-        {
-            "memory": memory,
-            "only reads": partial(memory, ports="r"),
-            "only writes": partial(memory, ports="w"),
-            "two writes": partial(memory, ports="wwr"),
-            "two reads": partial(memory, ports="wrr"),
-            "shape": partial(memory, shape=16),
-            "signed": partial(memory, shape=signed(8)),
-            "depth": partial(memory, depth=3),
-            "granularity": partial(memory, granularity=4),
-            "combinational": partial(memory, domain="comb"),
-            "another domain": partial(memory, domain="other"),
-            "transparent": partial(memory, transparent=True),
-            "copies": partial(memory, copies=2),
-        }
+        {text: partial(eval, text, {**vars(hdl), **globals()}) for text in parts(texts)}
     )
 
 
@@ -492,11 +395,14 @@ def counter(name: str = "count", *, twice: bool = False) -> Module:
     return m
 
 
+def enabled() -> Module:
+    m = Module()
+    m.submodules += EnableInserter(Signal())(counter())
+    return m
+
+
 def test_names_and_shared_objects_do_not_matter() -> None:
-    assert (
-        len({digest_of(counter()), digest_of(counter("other")), digest_of(counter(twice=True))})
-        == 1
-    )
+    assert len(set(map(digest_of, (counter(), counter("other"), counter(twice=True))))) == 1
 
 
 def test_the_contents_of_memories_do_not_matter() -> None:
@@ -570,12 +476,3 @@ def test_a_design_without_a_plain_form_is_refused_as_by_the_netlist(make: Make) 
         texts.append(str(raised.value))
     assert texts[0].partition(" at ")[0] == texts[1].partition(" at ")[0]
     assert issubclass(NotPlain, SimulationError)
-
-
-def test_inserted_enables_are_part_of_it() -> None:
-    def design(*, enabled: bool) -> Module:
-        m = Module()
-        m.submodules += EnableInserter(Signal())(counter()) if enabled else counter()
-        return m
-
-    expect_different({str(x): partial(design, enabled=x) for x in (False, True)})
