@@ -1,19 +1,30 @@
-"""The public modules: their names exist, and Amaranth is imported by those alone that need it."""
+"""The package as others see it: public modules, pages, and nothing from outside its folder."""
 
+import ast
+import re
+import warnings
+from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Instance, Module, Signal
 
 import cppsim
 from cppsim import stored
+from cppsim.mode import Mode
 from support.processes import run_python
 from support.zoo import Counter
 
-MODULES = ("cppsim", "cppsim.build", "cppsim.circuits", "cppsim.stored")
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+FOLDERS = ("src", "tests", "examples", "benchmarks", "tools")
+WITHOUT_AMARANTH = ("cppsim", "cppsim.build", "cppsim.circuits", "cppsim.stored")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*WITHOUT_AMARANTH, "cppsim.testing"])
 def test_all_names_of_a_module_exist_and_no_others(name: str) -> None:
     module = import_module(name)
     assert all(hasattr(module, each) for each in module.__all__)
@@ -21,10 +32,15 @@ def test_all_names_of_a_module_exist_and_no_others(name: str) -> None:
         module.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", [*MODULES, "cppsim.errors"])
+@pytest.mark.parametrize("name", [*WITHOUT_AMARANTH, "cppsim.errors"])
 def test_a_module_is_imported_without_amaranth(name: str) -> None:
     code = f"import sys, {name}; print('amaranth' in sys.modules)"
     assert run_python("-c", code).stdout == "False\n"
+
+
+def test_testing_imports_no_runner_of_tests() -> None:
+    code = "import sys, cppsim.testing; print(*{'pytest', 'hypothesis', 'numpy'} & {*sys.modules})"
+    assert run_python("-c", code).stdout == "\n"
 
 
 def test_a_stored_design_has_what_a_batch_has() -> None:
@@ -35,3 +51,65 @@ def test_a_stored_design_has_what_a_batch_has() -> None:
     found = stored.Runner(design, 3, "threads:1").run(program)["count"]
     assert np.array_equal(found, batch.run(program)["count"])
     assert set(found.tolist()) == {15}
+
+
+# --- pages, whose code blocks tests/docs runs -----------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_mode_is_explained(mode: Mode) -> None:
+    assert f"| `{mode.value}` |" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _loop() -> Module:
+    m, a = Module(), Signal(4)
+    m.d.comb += a.eq(a + 1)
+    return m
+
+
+def _instance() -> Module:
+    m = Module()
+    m.submodules += Instance("cell", o_o=Signal())
+    return m
+
+
+@pytest.mark.parametrize("make", [_loop, _instance])
+def test_what_is_not_compiled_is_listed_with_its_line(make: Any) -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        cppsim.Simulator(make(), mode="always")
+    [warning] = [x for x in warned if x.category is cppsim.FallbackWarning]
+    assert warning.filename == __file__
+    text = str(warning.message).removeprefix("left to Amaranth's simulator: ")
+    page = (ROOT / "docs" / "differs.md").read_text(encoding="utf-8")
+    assert any(text.startswith(row.split("`")[1]) for row in page.splitlines() if "| `" in row)
+
+
+def test_no_link_of_a_page_leads_out_of_the_folder() -> None:
+    broken = []
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s:#]+)[^)\s:]*\)", page.read_text(encoding="utf-8")):
+            target = (page.parent / link).resolve()
+            if not target.exists() or not target.is_relative_to(ROOT):
+                broken.append((page.name, link))
+    assert len(PAGES) > 4
+    assert broken == []
+
+
+# --- no package of bitlane ------------------------------------------------------------------------
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the packages that a file imports, on any line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+
+
+def test_nothing_imports_bitlane() -> None:
+    files = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
+    assert len(files) > 150
+    found = {path: {x for x in imported(path) if x.startswith("bitlane")} for path in files}
+    assert {path.relative_to(ROOT): names for path, names in found.items() if names} == {}
