@@ -67,6 +67,13 @@ def engine_of(simulator: Any) -> Any:
     return simulator._engine
 
 
+def coroutines_of(simulator: Any) -> list[Any]:
+    """Return the coroutines of the testbenches and processes of a simulator."""
+    engine = simulator._engine
+    every = (*engine._testbenches, *engine._processes)
+    return [process.coroutine for process in every if hasattr(process, "coroutine")]
+
+
 def closing_generators(simulator: Any) -> Any:
     """Return the context in which ``simulator`` advances: it closes async generators left early.
 

@@ -12,7 +12,7 @@ from amaranth.sim import BrokenTrigger
 
 import cppsim
 
-from ..amaranth_internals import engine_of
+from ..amaranth_internals import coroutines_of, engine_of
 from .waveforms import waveforms
 
 Make = Callable[[Any], Any]
@@ -188,12 +188,9 @@ def delay(seconds: float) -> Testbench:
 
 def close(simulator: Any) -> None:
     """End all testbenches at their current wait, because Amaranth does not end them."""
-    engine = engine_of(simulator)
-    for process in (*engine._testbenches, *engine._processes):
-        coroutine = getattr(process, "coroutine", None)
-        if coroutine is not None:
-            with suppress(RuntimeError):
-                coroutine.close()
+    for coroutine in filter(None, coroutines_of(simulator)):
+        with suppress(RuntimeError):
+            coroutine.close()
 
 
 def same_on(*executors: str | Make) -> Callable[[Callable[..., None]], Callable[..., None]]:
