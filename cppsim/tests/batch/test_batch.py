@@ -215,8 +215,6 @@ def _queue() -> Batch:
         (lambda x: x.step(-1), "cycles: -1; expected a whole number from 0 on"),
         (lambda x: x.memory("rows"), "no memory 'rows'; there are: none"),
         (lambda x: x.set("by", [[1], [1, 2], []]), "'by' takes an array, not rows of different"),
-        (lambda x: x.set("limit", [[0, -1]] * 3), "'limit': words that do not fit 100 bits"),
-        (lambda x: x.set("limit", [[0, 1 << 36]] * 3), "'limit': words that do not fit 100 bits"),
         (lambda x: x.step(1 << 64), "cycles: 18446744073709551616 is more than"),
         (lambda x: x.run(_repeated(1 << 33)), "times: 8589934592 is more than 4294967296"),
         (lambda x: x.run(_repeated(1 << 32)), "result of the program takes more memory than there"),
@@ -227,7 +225,6 @@ def _queue() -> Batch:
         (lambda x: x.get(3), "port: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: x.run(Program().get("by", 3)), "name of a result: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
-        (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "words that do not fit 70 bits"),
         (lambda x: Batch(Counter(), 1, "threads:0"), "threads: 0; expected a whole"),
         (lambda x: Batch(Counter(), 1, "threads:"), "no backend 'threads:'; there are: auto"),
         (lambda x: Batch(Counter(), 1, "threads:-2"), "no backend 'threads:-2'; there are: auto"),

@@ -13,17 +13,19 @@ from amaranth.hdl import (
     ClockSignal,
     Format,
     Module,
+    Mux,
     Print,
     Signal,
     signed,
 )
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
+from support.carriers import Part
 from support.random_designs import RandomDesign, random_circuit, random_machine, random_system
 from support.recordings import compare_recording
 from support.written_once import write_once
@@ -67,33 +69,22 @@ def test_each_instance_gets_data_of_its_own(backend: str) -> None:
     assert recording.differing(again).tolist() == [False, False, True, True, True]
 
 
-class Delay(wiring.Component):
-    """A delay: ``done`` is 1 once, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
+def delay_circuit() -> Any:
+    """Return a delay: ``done`` is 1 once, ``wait`` cycles after ``go``; ``pair`` is added up."""
+    pair = data.StructLayout({"low": 4, "high": signed(4)})
 
-    go: In(1)
-    wait: In(8)
-    pair: In(data.StructLayout({"low": 4, "high": signed(4)}))
-    sum: Out(signed(6))
-    done: Out(1)
+    def build(m: Module, x: Any) -> None:
+        x.left = Signal(8, name="left")
+        m.submodules.rows = x.rows = Memory(shape=4, depth=4, init=[])
+        m.d.comb += x.sum.eq(x.pair.low + x.pair.high)
+        m.d.sync += [x.done.eq(x.left == 1), x.left.eq(Mux(x.go, x.wait, x.left - x.left.bool()))]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = Signal(8)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.rows = self.rows = Memory(shape=4, depth=4, init=[])
-        m.d.comb += self.sum.eq(self.pair.low + self.pair.high)
-        m.d.sync += self.done.eq(self.left == 1)
-        with m.If(self.go):
-            m.d.sync += self.left.eq(self.wait)
-        with m.Elif(self.left != 0):
-            m.d.sync += self.left.eq(self.left - 1)
-        return m
+    members = {"go": In(1), "wait": In(8), "pair": In(pair), "sum": Out(signed(6)), "done": Out(1)}
+    return Part(members, build=build)
 
 
 def test_every_instance_waits_for_as_long_as_it_takes(backend: str) -> None:
-    delay = Delay()
+    delay = delay_circuit()
 
     async def testbench(ctx: Any) -> None:
         ctx.set(delay.go, 1)
@@ -113,26 +104,23 @@ def test_every_instance_waits_for_as_long_as_it_takes(backend: str) -> None:
     assert results["sum"].tolist() == [-5] * 4
 
 
-class Printer(wiring.Component):
-    """A sum that is printed at each edge, with a check that it is below 100."""
-
-    i: In(stream.Signature(data.StructLayout({"low": 4, "high": signed(4)})))
-    total: Out(8)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.sync += [
-            self.total.eq(self.total + self.i.payload.low - self.i.payload.high),
-            Print("total is", self.total),
-            Assert(self.total < 100, Format("{} is {:#x}", self.i.payload.low, self.total)),
-        ]
-        return m
+def printer() -> Any:
+    """Return a sum that is printed at each edge, with a check that it is below 100."""
+    layout = data.StructLayout({"low": 4, "high": signed(4)})
+    return Part(
+        {"i": In(stream.Signature(layout)), "total": Out(8)},
+        sync=lambda x: [
+            x.total.eq(x.total + x.i.payload.low - x.i.payload.high),
+            Print("total is", x.total),
+            Assert(x.total < 100, Format("{} is {:#x}", x.i.payload.low, x.total)),
+        ],
+    )
 
 
 def test_one_instance_alone_prints_and_writes_waveforms(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dut = Printer()
+    dut = printer()
     batch = Batch(dut, 3, "threads")
     program = Program().set("i__payload.high", np.array([0, -8, -1]))
     with program.repeat(3):
@@ -160,20 +148,9 @@ def test_one_instance_alone_prints_and_writes_waveforms(
         batch.alone(3, program)
 
 
-class Wide(wiring.Component):
-    """A negated number of 70 bits."""
-
-    i: In(signed(70))
-    o: Out(signed(70))
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.sync += self.o.eq(-self.i)
-        return m
-
-
 def test_one_instance_alone_has_results_of_the_shape_of_a_run() -> None:
-    batch, program = Batch(Wide(), 2, "threads"), Program()
+    wide = Part({"i": In(signed(70)), "o": Out(signed(70))}, sync=lambda x: x.o.eq(-x.i))
+    batch, program = Batch(wide, 2, "threads"), Program()
     with program.repeat(3):
         program.set("i", [5, 1 << 68]).step().until("o", 3, "waited")
         with program.repeat(2):
@@ -193,20 +170,15 @@ def test_a_program_gives_the_same_ports_other_values_in_order() -> None:
     program = Program().set("a", 1).set("b", 2)
     with program.repeat(2):
         program.set("a", 3)
-    batch = Batch(SyncFIFO(width=8, depth=4), 2, "threads")
     other = program.replaced("b", 7).replaced("a", [[4, 5], [6, 7]])
     values = [x.values for x in (*other._items[:2], *other._items[2].body)]
     assert [np.asarray(x).tolist() for x in values] == [[4, 6], 7, [5, 7]]
     assert program._items[0].values == 1
     with pytest.raises(BatchError, match="no port 'c' is set; set are: a, b"):
         program.replaced("c", 1)
-    with pytest.raises(BatchError, match=r"'a' is set 2 times: .*\(instances, 2\), not \(2,\)"):
-        program.replaced("a", [1, 2])
-    with pytest.raises(BatchError, match=r"'w_en' takes an array of shape \(2,\), not \(3,\)"):
-        batch.run(Program().set("w_en", 0).replaced("w_en", [1, 1, 1]))
 
 
-_SAYS: list[tuple[Callable[[Delay, Any], Any], str]] = [
+_SAYS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda _, ctx: ctx.delay(1e-6), "^delay: a program has no word for it"),
     (lambda dut, ctx: ctx.changed(dut.done), "^changed: a program has no word"),
     (lambda dut, ctx: ctx.posedge(dut.done), "^posedge: a program has no word"),
@@ -214,25 +186,19 @@ _SAYS: list[tuple[Callable[[Delay, Any], Any], str]] = [
     (lambda dut, ctx: ctx.set(Cat(dut.go, dut.wait), 1), "set .*: a program sets one port at a"),
     (lambda dut, ctx: ctx.set(dut.rows.data[0], 1), "set .*: .*; rows are Batch.memory's"),
     (lambda dut, ctx: ctx.get(dut.rows.data[0]), "get .*: .*; rows are Batch.memory's"),
-    (
-        lambda dut, ctx: ctx.get(dut.left),
-        r"get 'left': .* make the batch with expose=\['delay.left'\]",
-    ),
+    (lambda dut, ctx: ctx.get(dut.left), r"get 'left': .* batch with expose=\['delay.left'\]"),
     (lambda dut, ctx: ctx.get(Signal(name="other")), "get 'other': it is not a port .* the design"),
     (lambda dut, ctx: ctx.tick("made"), "tick of 'made': a cycle of the batch clocks sync, and"),
     (lambda dut, ctx: ctx.tick("later"), "tick of 'later': a cycle of the batch clocks sync, and"),
     (lambda dut, ctx: ctx.tick().until(~dut.done), "until .*: a program waits for a port that is"),
-    (
-        lambda dut, ctx: ctx.tick().until(dut.done),
-        "until 'delay.done': 0 for 30 cycles; say a higher",
-    ),
+    (lambda dut, ctx: ctx.tick().until(dut.done), "'delay.done': 0 for 30 cycles; say a higher"),
     (lambda dut, ctx: ctx.tick().sample(dut.done).until(dut.done), "until with sample"),
 ]
 
 
 @pytest.mark.parametrize(("ask", "answer"), _SAYS)
-def test_what_a_program_cannot_say_is_named(ask: Callable[[Delay, Any], Any], answer: str) -> None:
-    m, delay, half = Module(), Delay(), Signal()
+def test_what_a_program_cannot_say_is_named(ask: Callable[[Any, Any], Any], answer: str) -> None:
+    m, delay, half = Module(), delay_circuit(), Signal()
     m.submodules.delay = delay
     m.domains.made, m.domains.later, m.domains.sync = map(ClockDomain, ("made", "later", "sync"))
     m.d.sync += half.eq(~half)
@@ -276,7 +242,7 @@ def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
     batch = Batch(m, 2, backend)
     recording = batch.record(testbench)
     results = batch.run(recording.program)
-    assert {name: x.tolist() for name, x in results.items()} == {
+    assert {x: values.tolist() for x, values in results.items()} == {
         "count": [3] * 2,
         "count 2": [3] * 2,
     }

@@ -30,8 +30,11 @@ def workers() -> set[threading.Thread]:
     return {x for x in threading.enumerate() if x.name.startswith("cppsim batch")}
 
 
-def test_all_runs_of_a_backend_share_its_threads(batch: Batch) -> None:
-    others = workers()
+def test_all_runs_of_a_backend_share_its_threads_which_end_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
+    others, batch = workers(), Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
     batch.set("w_en", np.arange(INSTANCES) % 2)
     batch.step()
     own = workers() - others
@@ -40,15 +43,6 @@ def test_all_runs_of_a_backend_share_its_threads(batch: Batch) -> None:
         batch.step()
     assert workers() - others == own
     assert batch.get("level").tolist() == [6 * (k % 2) for k in range(INSTANCES)]
-
-
-def test_threads_end_with_their_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
-    others = workers()
-    batch = Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
-    batch.step()
-    own = workers() - others
-    assert len(own) == 2
     del batch
     for worker in own:
         worker.join(10)

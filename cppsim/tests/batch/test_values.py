@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.hdl import Module, Shape, signed, unsigned
-from amaranth.lib import wiring
 from amaranth.lib.enum import Enum, Flag
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
@@ -17,6 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, BatchError, Model, Program, ReferenceModel
 from cppsim.netlist.design import from_words, to_words
+from support.carriers import Part
 from support.seeds import seeds
 
 TOP = 1 << 63
@@ -25,21 +25,13 @@ LEAST, MOST = -(1 << 99), (1 << 99) - 1
 """The range of signed numbers of 100 bits."""
 
 
-class Shown(wiring.Component):
-    """A design with inputs of many sizes; it outputs a signed input, extended and negated."""
-
-    word: In(64)
-    small: In(signed(8))
-    wide: In(100)
-    whole: In(signed(128))
-    given: In(signed(100))
-    negated: Out(signed(100))
-    longer: Out(signed(130))
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += [self.negated.eq(-self.given), self.longer.eq(self.given)]
-        return m
+def shown() -> Part:
+    """Return inputs of many sizes; a signed one is output, extended and negated."""
+    return Part(
+        {"word": In(64), "small": In(signed(8)), "wide": In(100), "whole": In(signed(128))}
+        | {"given": In(signed(100)), "negated": Out(signed(100)), "longer": Out(signed(130))},
+        comb=lambda x: [x.negated.eq(-x.given), x.longer.eq(x.given)],
+    )
 
 
 def words(*values: int, count: int = 2) -> list[list[int]]:
@@ -48,7 +40,7 @@ def words(*values: int, count: int = 2) -> list[list[int]]:
 
 
 def test_lists_of_small_numbers_and_of_those_from_2_to_the_63_on(backend: str) -> None:
-    batch = Batch(Shown(), 3, backend)
+    batch = Batch(shown(), 3, backend)
     # NumPy makes floats of both, in which the last bits are lost.
     lists: list[list[Any]] = [[TOP + 1, 1, 0], [np.uint64(ONES), 5, np.int64(7)]]
     for numbers in lists:
@@ -103,7 +95,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize(("value", "number"), NUMBERS)
 def test_members_of_enums_and_arrays_without_an_axis_are_numbers(value: Any, number: int) -> None:
-    dut = Shown()
+    dut = shown()
     batch = Batch(dut, 2, "threads")
     batch.set("small", value)
     assert batch.get("small").tolist() == [number] * 2
@@ -119,14 +111,8 @@ def test_members_of_enums_and_arrays_without_an_axis_are_numbers(value: Any, num
         model.close()
 
 
-def test_rows_of_small_numbers_and_of_those_from_2_to_the_63_on() -> None:
-    batch = Batch(SyncFIFO(width=64, depth=2), 2, "threads")
-    batch.set_memory("storage", [[TOP + 1, 1], [0, ONES]])
-    assert batch.memory("storage").tolist() == [[TOP + 1, 1], [0, ONES]]
-
-
 def test_whole_numbers_beyond_64_bits(backend: str) -> None:
-    batch = Batch(Shown(), 3, backend)
+    batch = Batch(shown(), 3, backend)
     for numbers in ([1 << 99, 3, TOP], [1, 2, 3]):
         batch.set("wide", numbers)
         assert batch.get("wide").tolist() == words(*numbers)
@@ -135,7 +121,7 @@ def test_whole_numbers_beyond_64_bits(backend: str) -> None:
 
 
 def test_signed_words_have_their_sign_above_their_bits(backend: str) -> None:
-    batch = Batch(Shown(), 4, backend)
+    batch = Batch(shown(), 4, backend)
     given = words(-1, LEAST, MOST, -5 << 70)
     # The same bits, as numbers of either kind.
     for values in (np.array(given, np.uint64), np.array(given, np.uint64).view(np.int64), given):
@@ -154,7 +140,7 @@ def test_signed_words_have_their_sign_above_their_bits(backend: str) -> None:
 
 
 def test_a_recording_has_the_words_that_a_batch_gives(backend: str) -> None:
-    dut = Shown()
+    dut = shown()
     batch = Batch(dut, 2, backend)
 
     async def negate(context: Any) -> None:
@@ -194,43 +180,37 @@ def test_a_recording_has_the_words_that_a_batch_gives(backend: str) -> None:
         ("given", np.array([[0, 1 << 35]] * 2), "'given': words that do not fit 100 bits, signed"),
         ("given", np.array([[0, -(1 << 36)]] * 2), "'given': words that do not fit 100 bits, sig"),
         ("given", [[-TOP - 1, 0], [0, 0]], "'given': words that do not fit 100 bits, signed"),
+        *(
+            ("storage", [[row, [0, 0]]], "memory 'storage': words that do not fit 70 bits")
+            for row in ([1 << 64, 0], [TOP, -1], [0, 64])
+        ),
+        ("storage", [[-1, 0]], "'storage': -1 does not fit 70 bits"),
+        ("storage", [[1 << 70, 0]], f"'storage': {1 << 70} does not fit 70 bits"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(port: str, values: Any, answer: str) -> None:
+    queue, batch = SyncFIFO(width=70, depth=2), Batch(shown(), 2, "threads")
+    call = batch.set if port != "storage" else Batch(queue, 1, "threads").set_memory
     with pytest.raises(BatchError, match=answer) as error:
-        Batch(Shown(), 2, "threads").set(port, values)
+        call(port, values)
     assert "\n" not in str(error.value)
 
 
-def test_rows_that_do_not_fit_are_refused() -> None:
-    batch = Batch(SyncFIFO(width=70, depth=2), 1, "threads")
-    for rows in ([[[1 << 64, 0], [0, 0]]], [[[TOP, -1], [0, 0]]], [[[0, 64], [0, 0]]]):
-        with pytest.raises(BatchError, match="memory 'storage': words that do not fit 70 bits"):
-            batch.set_memory("storage", rows)
-    for number in (-1, 1 << 70):
-        with pytest.raises(BatchError, match=f"'storage': {number} does not fit 70 bits"):
-            batch.set_memory("storage", [[number, 0]])
+def stores(kinds: Mapping[str, tuple[Shape, int]]) -> Part:
+    """Return memories that are read and written at ``at``, one of each shape and depth, by name."""
 
-
-class Stores(wiring.Component):
-    """Memories that are read and written at ``at``, one of each shape and each depth, by name."""
-
-    def __init__(self, kinds: Mapping[str, tuple[Shape, int]]) -> None:
-        self.kinds = kinds
-        ports: dict[str, Any] = {"at": In(2), "enable": In(1)}
-        for name, (of, _) in kinds.items():
-            ports |= {f"to_{name}": In(of), f"of_{name}": Out(of)}
-        super().__init__(ports)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for name, (of, depth) in self.kinds.items():
+    def build(m: Module, x: Any) -> None:
+        for name, (of, depth) in kinds.items():
             m.submodules[name] = memory = Memory(shape=of, depth=depth, init=[])
             read, write = memory.read_port(domain="comb"), memory.write_port()
-            m.d.comb += [read.addr.eq(self.at), write.addr.eq(self.at), write.en.eq(self.enable)]
-            m.d.comb += write.data.eq(getattr(self, f"to_{name}"))
-            m.d.comb += getattr(self, f"of_{name}").eq(read.data)
-        return m
+            m.d.comb += [read.addr.eq(x.at), write.addr.eq(x.at), write.en.eq(x.enable)]
+            m.d.comb += write.data.eq(getattr(x, f"to_{name}"))
+            m.d.comb += getattr(x, f"of_{name}").eq(read.data)
+
+    ports: dict[str, Any] = {"at": In(2), "enable": In(1)}
+    for name, (of, _) in kinds.items():
+        ports |= {f"to_{name}": In(of), f"of_{name}": Out(of)}
+    return Part(ports, build=build)
 
 
 KINDS = {
@@ -251,7 +231,7 @@ def as_numbers(array: Any, layout: Any) -> list[int]:
 
 
 def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
-    batch = Batch(Stores(KINDS), 2, backend)
+    batch = Batch(stores(KINDS), 2, backend)
     least = {name: -(1 << of.width >> 1) if of.signed else 0 for name, (of, _) in KINDS.items()}
     wanted: dict[str, list[list[int]]] = {}
     for name, (of, depth) in KINDS.items():
@@ -260,7 +240,7 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
         rows = [[numbers[(k + row) % 5] for row in range(depth)] for k in range(2)]
         wanted[name] = rows
         layout = batch.description.memory(name)
-        array = np.array(rows, object).reshape(2, depth)
+        array: Any = rows if depth else np.zeros((2, 0), object)
         if depth == layout.words > 1:  # that is also the shape of words for both instances
             array = np.array([[to_words(x, layout.words) for x in row] for row in rows])
         batch.set_memory(name, array)
@@ -290,7 +270,7 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
 
 def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
     """Whole numbers of more than 64 bits are never taken for words, nor words for numbers."""
-    batch = Batch(Shown(), 3, "threads")
+    batch = Batch(shown(), 3, "threads")
     both = (
         r"\(3, 2\) is the shape of whole numbers and of words; expected words of shape \(3, 2, 2\)"
     )
@@ -300,8 +280,8 @@ def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
     with pytest.raises(BatchError, match=both):
         batch.run(program)
     with pytest.raises(BatchError, match=r"\(1, 2\) is the shape of whole numbers and of words"):
-        Model(Shown()).run(program.replaced("wide", [[1, 2]]))
-    wide = Batch(Stores({"memory": (unsigned(100), 2)}), 2, "threads")
+        Model(shown()).run(program.replaced("wide", [[1, 2]]))
+    wide = Batch(stores({"memory": (unsigned(100), 2)}), 2, "threads")
     with pytest.raises(BatchError, match=r"'memory': \(2, 2\) is the shape of whole numbers and"):
         wide.set_memory("memory", [[1, 2]] * 2)
 
@@ -309,7 +289,7 @@ def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
 @pytest.mark.parametrize("seed", seeds(10, 200))
 def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
     rng = random.Random(seed)
-    dut = Shown()
+    dut = shown()
     port = rng.choice(["word", "small", "wide", "whole", "given"])
     layout = Batch(dut, 1, "threads").description.ports[port]
     loops = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]

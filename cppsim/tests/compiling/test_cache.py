@@ -1,16 +1,34 @@
-"""The cache: whole things only, whoever builds them, and however that ends."""
+"""The cache: whole entries only, whoever builds them, however that ends; damage, size, command."""
 
+import ctypes
+import fcntl
+import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cppsim.compiling.cache import Cache, CacheWarning
+from cppsim import __main__ as command
+from cppsim.compiling import cache
+from cppsim.compiling.cache import CACHE, CacheWarning
 from cppsim.compiling.entries import WORK
+from cppsim.compiling.library import provide
 from cppsim.errors import SimulationError
 from support.processes import run_python
 
-CACHE = Cache("cppsim")
+
+def touch(folder: Path) -> None:
+    (folder / "made").touch()
+
+
+def cached(key: str = "key", build: Callable[[Path], object] = touch) -> Path:
+    return CACHE.cached("kind", key, build)
+
+
+def never(folder: Path) -> None:
+    pytest.fail("built twice")
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,34 +41,49 @@ def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) 
     assert CACHE.folder() == Path("/elsewhere")
 
 
-def test_a_cache_that_cannot_be_written_is_reported_and_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "a file"
-    file.write_bytes(b"")
-    monkeypatch.setenv("CPPSIM_CACHE", str(file / "below"))
-    with pytest.warns(
-        CacheWarning, match=r"a file/below: .*; set CPPSIM_CACHE to a folder"
-    ) as warned:
-        first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert (first / "made").exists()
-    assert str(first.parent.parent) in str(warned[0].message)
-    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-    assert (CACHE.cached("another", "key", lambda folder: None), len(warned)) == (
-        first.parents[1] / "another" / "key",
-        1,
-    )
+def below_a_file(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    (folder / "a file").write_bytes(b"")
+    patch.setenv("CPPSIM_CACHE", str(folder / "a file" / "below"))
 
 
-def test_a_full_disk_is_reported_and_another_place_used(
-    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def on_a_full_disk(folder: Path, patch: pytest.MonkeyPatch) -> None:
     full = Path("/dev/full")
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full.open("wb"))
-    with pytest.warns(CacheWarning, match=r"a cache: No space left on device; .* is used until"):
-        made = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert (made / "made").exists()
-    assert fresh_cache not in made.parents
+    patch.setenv("CPPSIM_CACHE", str(folder / "a cache"))
+    patch.setattr("tempfile.TemporaryFile", lambda **_: full.open("wb"))
+
+
+def without_a_home_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("CPPSIM_CACHE", "XDG_CACHE_HOME"):
+        patch.delenv(variable, raising=False)
+    patch.setattr(Path, "home", nowhere)
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (below_a_file, r"a file/below: .*; set CPPSIM_CACHE to a folder"),
+        (on_a_full_disk, r"a cache: No space left on device; .* is used until"),
+        (
+            without_a_home_folder,
+            r"the cache: this user has no home folder; .* is used until .*; set",
+        ),
+    ],
+)
+def test_a_cache_that_cannot_be_written_is_reported_once_and_replaced(
+    place: Callable[..., None], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(tmp_path, monkeypatch)
+    with pytest.warns(CacheWarning, match=line) as warned:
+        first = cached()
+    assert (first / "made").exists()
+    assert tmp_path not in first.parents
+    assert str(first.parent.parent) in str(warned[0].message)
+    assert cached(build=never) == first
+    assert cached("another").name == "another"
+    assert len(warned) == 1
 
 
 def test_tools_keep_their_caches_in_ours_where_they_could_not_otherwise(
@@ -64,22 +97,6 @@ def test_tools_keep_their_caches_in_ours_where_they_could_not_otherwise(
     assert environment.keys() == os.environ.keys()
 
 
-def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    for variable in ("CPPSIM_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(Path, "home", nowhere)
-    warned = (
-        r"the cache: this user has no home folder; .* is used until Python ends; set CPPSIM_CACHE"
-    )
-    with pytest.warns(CacheWarning, match=warned):
-        first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert (first / "made").exists()
-    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-
-
 def test_a_cache_that_one_may_not_look_into_is_no_error(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,35 +107,44 @@ def test_a_cache_that_one_may_not_look_into_is_no_error(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "is_dir", refuse_once)
-    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    ready = cached()
     assert ready == fresh_cache / "kind" / "key"
     assert (ready / "made").exists()
 
 
-def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
-    def fail(folder: Path) -> None:
-        (folder / "half").write_text("done")
-        raise SimulationError("no luck")
-
-    with pytest.raises(SimulationError, match="no luck"):
-        CACHE.cached("kind", "key", fail)
-    assert list((fresh_cache / "kind").iterdir()) == []
-    ready = CACHE.cached("kind", "key", lambda folder: (folder / "whole").touch())
-    assert (ready / "whole").exists()
+def refuse(folder: Path) -> None:
+    (folder / "half").write_text("done")
+    raise SimulationError("No luck")
 
 
-def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) -> None:
-    script = (
-        "import os, signal\nfrom cppsim.compiling.cache import Cache\n"
-        "def build(folder):\n"
-        "    (folder / 'made').write_text('half')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Cache('cppsim').cached('kind', 'key', build)"
-    )
-    assert run_python("-c", script).returncode < 0
-    assert not (fresh_cache / "kind" / "key").exists()
-    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
-    assert (ready / "made").read_text() == "whole"
+def fill_the_disk(folder: Path) -> None:
+    with (folder / "made").open("w") as file, Path("/dev/full").open("w") as full:
+        file.write("half")
+        full.write("the other half")
+
+
+KILLED = """
+import os, signal
+from cppsim.compiling.cache import Cache
+def build(folder):
+    (folder / 'made').write_text('half')
+    os.kill(os.getpid(), signal.SIGKILL)
+Cache('cppsim').cached('kind', 'key', build)
+"""
+
+
+@pytest.mark.parametrize("build", [refuse, fill_the_disk, None])
+def test_a_build_that_fails_or_is_killed_leaves_nothing_half_done(
+    fresh_cache: Path, build: Callable[[Path], object] | None
+) -> None:
+    if build:
+        with pytest.raises((SimulationError, OSError), match=r"No luck|No space left"):
+            cached(build=build)
+        assert list((fresh_cache / "kind").iterdir()) == []
+    else:
+        assert run_python("-c", KILLED).returncode < 0
+        assert not (fresh_cache / "kind" / "key").exists()
+    assert (cached() / "made").read_text() == ""
     assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key"]
 
 
@@ -128,29 +154,166 @@ def test_without_locks_the_work_of_other_processes_stays(
     def refuse(*_: object) -> None:
         raise OSError("no locks on this file system")
 
-    CACHE.cached("kind", "first", lambda folder: None)  # once a process, this removes old work
+    cached("first")  # once a process, this removes old work
     work = fresh_cache / "kind" / f"key{WORK}other"
     work.mkdir()
     monkeypatch.setattr("fcntl.flock", refuse)
-    CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    cached()
     assert work.is_dir()
-
-
-def test_a_disk_that_is_full_leaves_nothing_half_done(fresh_cache: Path) -> None:
-    def fill(folder: Path) -> None:
-        with (folder / "made").open("w") as file, Path("/dev/full").open("w") as full:
-            file.write("half")
-            full.write("the other half")
-
-    with pytest.raises(OSError, match="No space left"):
-        CACHE.cached("kind", "key", fill)
-    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
-    assert (ready / "made").read_text() == "whole"
 
 
 def test_what_is_known_needs_no_place_to_write(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    ready = cached()
     monkeypatch.setattr("cppsim.compiling.cache._writable", lambda *_: pytest.fail("written to"))
-    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready
+    assert cached(build=never) == ready
+
+
+# --- damage, size and command ---------------------------------------------------------------------
+
+SOURCE = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
+
+
+def flip_a_bit(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 1
+    library.write_bytes(content)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "the first 1000 bytes": lambda library: os.truncate(library, 1000),
+    "an empty file": lambda library: os.truncate(library, 0),
+    "a missing file": Path.unlink,
+    "another bit": flip_a_bit,
+    "empty checksums": lambda library: os.truncate(library.parent / "checksums.json", 0),
+    "other checksums": lambda library: (library.parent / "checksums.json").write_text("[1]"),
+    "no checksums": lambda library: (library.parent / "checksums.json").unlink(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_library_is_compiled_anew(
+    fresh_cache: Path, damage: Callable[[Path], object]
+) -> None:
+    library = provide(SOURCE)
+    size = library.stat().st_size
+    damage(library)
+    with pytest.warns(CacheWarning) as warned:
+        assert provide(SOURCE) == library
+    [warning] = warned
+    assert str(warning.message) == f"{library.parent}: damaged; it is built anew"
+    assert warning.filename == __file__
+    # Other bytes may differ: ziglang writes the random name of a temporary file into a library.
+    assert library.stat().st_size == size
+    assert ctypes.CDLL(str(library)).answer() == 42
+    assert provide(SOURCE) == library
+    assert [path.name for path in (fresh_cache / "cppsim").iterdir()] == [library.parent.name]
+
+
+def test_a_damaged_library_in_a_cache_that_cannot_be_written(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = provide(SOURCE)
+    os.truncate(library, 1000)
+
+    def refuse(folder: Path) -> None:
+        raise OSError(30, "Read-only file system", str(folder))
+
+    cache._writable.cache_clear()
+    monkeypatch.setattr(cache, "_try_to_write", refuse)
+    with pytest.warns(CacheWarning, match=r"a cache: Read-only file system; .* until") as warned:
+        other = provide(SOURCE)
+    assert [warning.filename for warning in warned] == [__file__]
+    assert other.stat().st_size > library.stat().st_size
+    assert provide(SOURCE) == other
+
+
+def fill(key: str, size: int = 600_000) -> Path:
+    return cached(key, lambda folder: (folder / "made").write_bytes(bytes(size)))
+
+
+def test_the_limit_removes_what_was_not_used_for_longest(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_CACHE_LIMIT", "2")
+    for age, key in enumerate(("used", "old", "older")):
+        os.utime(fill(key), (1e9 - age, 1e9 - age))
+    fill("used")
+    cache._shrink_once.cache_clear()
+    fill("new")
+    kind = fresh_cache / "kind"
+    assert {path.name for path in kind.iterdir()} == {"used", "new", "old"}
+    cache._shrink_once.cache_clear()
+    fill("larger", 1 << 20)
+    assert {path.name for path in kind.iterdir()} == {"larger", "new"}
+
+
+def test_what_killed_processes_left_is_removed_and_no_more(fresh_cache: Path) -> None:
+    kind = fresh_cache / "kind"
+    for key in ("killed", "building"):
+        (kind / f"{key}.work-1").mkdir(parents=True)
+        (kind / f"{key}.lock").touch()
+    (kind / "removed.work-1").mkdir()
+    with (kind / "building.lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert CACHE.clear() == (0, 0)
+        assert {path.name for path in kind.iterdir()} == {"building.work-1", "building.lock"}
+    assert CACHE.clear() == (0, 0)
+    assert list(kind.iterdir()) == []
+
+
+def test_a_limit_that_is_not_a_number(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPPSIM_CACHE_LIMIT", "2G")
+    message = "CPPSIM_CACHE_LIMIT: '2G' is not a number of MiB; expected 2048"
+    with pytest.raises(SimulationError, match=f"^{message}$"):
+        provide(SOURCE)
+    assert not fresh_cache.exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--clear"]])
+def test_a_file_in_place_of_the_folder_is_one_line(
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    fresh_cache.write_text("notes", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["cppsim", "cache", *words])
+    with pytest.raises(SystemExit):
+        command.main()
+    output = f"python -m cppsim: CPPSIM_CACHE: {fresh_cache} is a file; expected a folder\n"
+    assert capsys.readouterr().err == output
+
+
+def test_the_command_shows_and_clears(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["cppsim", "cache", *words])
+        command.main()
+        return capsys.readouterr().out
+
+    assert run() == f"{fresh_cache}: 0 entries, 0 bytes of 2,147,483,648\n"
+    size = provide(SOURCE).stat().st_size
+    fill("another", 100)
+    (fresh_cache / "kind" / "killed.lock").touch()
+    (fresh_cache / "kind" / "another.work-x1").mkdir()
+    users = fresh_cache / "of the user" / "thesis"
+    users.mkdir(parents=True)
+    assert run() == f"{fresh_cache}: 2 entries, {size + 100:,} bytes of 2,147,483,648\n"
+    assert run("--clear") == f"{fresh_cache}: 2 entries removed, {size + 100:,} bytes\n"
+    assert run() == f"{fresh_cache}: 0 entries, 0 bytes of 2,147,483,648\n"
+    assert [path.name for path in fresh_cache.glob("*/*")] == ["thesis"]
+    provide(SOURCE)
+
+
+def test_the_checksums_of_an_entry(fresh_cache: Path) -> None:
+    def build(folder: Path) -> None:
+        (folder / "inner").mkdir()
+        (folder / "inner" / "file").write_bytes(b"123456789")
+        (folder / "link").symlink_to("nowhere")
+
+    entry = cached(build=build)
+    sums = json.loads((entry / "checksums.json").read_text())
+    assert sums == {"inner/file": [9, 0xCBF43926]}

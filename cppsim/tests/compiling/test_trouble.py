@@ -1,9 +1,11 @@
-"""Compilers that die, disks that are full, processes at once: one line, and nothing left behind."""
+"""Compilers that die or take long, full disks, processes at once: a line, and nothing left."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from amaranth.hdl import Module, Signal
 
 import cppsim
 from cppsim import FallbackWarning
+from cppsim.compiling import library
 from cppsim.compiling.library import Builder, load, provide
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
@@ -196,11 +199,11 @@ def test_two_processes_compile_a_design_once(
         )
         for _ in range(3)
     ]
-    [library] = {process.communicate(timeout=600)[0].strip() for process in started}
+    [made] = {process.communicate(timeout=600)[0].strip() for process in started}
     assert [process.returncode for process in started] == [0, 0, 0]
     assert log.read_text() == "started\n"
-    entry = Path(library).parent
-    assert set(left_in(fresh_cache)) == {Path(library), entry / "checksums.json"}
+    entry = Path(made).parent
+    assert set(left_in(fresh_cache)) == {Path(made), entry / "checksums.json"}
     assert left_in(scratch) == []
 
 
@@ -224,3 +227,43 @@ def test_a_design_of_5000_signals(fresh_cache: Path) -> None:
         simulator.add_testbench(work)
         simulator.run()
     assert found[0] == found[1]
+
+
+# --- notices --------------------------------------------------------------------------------------
+
+LINE = "cppsim: compiling a design, once for this circuit"
+ZIG = "; zig's first compilation takes minutes, as it builds its C++ library, too"
+
+
+@pytest.mark.parametrize(("patience", "line"), [(0.0, "compiling\n"), (threading.TIMEOUT_MAX, "")])
+def test_a_long_compilation_is_reported_and_a_short_one_is_not(
+    patience: float,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(library, "_PATIENCE", patience)
+    with library.noticed("compiling"):
+        for timer in threading.enumerate():
+            if isinstance(timer, threading.Timer) and not patience:
+                timer.join()
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("zig", [False, True])
+def test_what_a_design_becomes_is_compiled_with_notice(
+    zig: bool,
+    tmp_path: Path,
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """This machine's compiler runs under zig's name: zig itself takes minutes."""
+    command = shlex.join(find_compiler().command)
+    if zig:
+        monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "zig", f'exec {command} "$@"'))
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    for _ in range(2):
+        provide("int nothing;\n")
+    assert capsys.readouterr().err == f"{LINE}{ZIG if find_compiler().is_zig else ''}\n"
+    assert not zig or find_compiler().is_zig

@@ -201,8 +201,3 @@ def test_an_array_feeds_every_cycle_and_results_record_it(layout: str) -> None:
     for model in (Model(Crc32()), ReferenceModel(Crc32())):
         with closing(model):
             assert model.run(program(slice(7, 8)))["crc"].tolist() == expected[7]
-
-
-def test_replacing_the_values_of_one_port_leaves_the_others() -> None:
-    program = Program().set("a", 1).step().set("b", 2)
-    assert repr(program.replaced("a", 5)) == repr(Program().set("a", 5).step().set("b", 2))

@@ -1,5 +1,6 @@
 """Every C++ compiler accepts the flags that are passed to it."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -79,3 +80,29 @@ def test_a_large_source_is_compiled_with_less_effort(
         with pytest.raises(SimulationError, match="no luck"):
             library.provide(source, flags)
     assert levels == ["-O1", "-Og", "-O1", "-O0"]
+
+
+def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CPPSIM_CXX", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        SimulationError,
+        match=r"install g\+\+ or clang\+\+, or run pip install ziglang$",
+    ):
+        find_compiler()
+
+
+@pytest.mark.parametrize("chosen", ["no-such-compiler -O9", '"g++', " "])
+def test_chosen_compiler_that_does_not_run_is_named(
+    chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_CXX", chosen)
+    with pytest.raises(SimulationError, match=re.escape(f"CPPSIM_CXX: {chosen!r} is no")):
+        find_compiler()
+
+
+def test_compiler_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cppsim.compiling.toolchain._DEADLINE_SECONDS", 0.1)
+    with pytest.raises(SimulationError, match=r"^sleep 100 still runs after 0\.1 s$"):
+        Compiler(("sleep", "100"), "").run([])
