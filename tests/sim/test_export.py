@@ -26,6 +26,7 @@ from support.processes import run
 from support.seeds import slow
 
 WISHBONE = ["--bus", "wishbone"]
+XOR = ["--stream", "--data-width", "8", "--ops", "xor"]
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
 
@@ -40,12 +41,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def written_by(text: str) -> list[str]:
-    """Return the command that a header names, without the program's name."""
-    (line,) = [line for line in text.splitlines() if line.startswith("// Written by: ")]
-    return shlex.split(line.removeprefix("// Written by: "))[1:]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -54,16 +49,21 @@ def written_by(text: str) -> list[str]:
         slow("--data-width 32 --ops xor --modes dense --loops 1 --prefix xorer"),
         slow("--data-width 32 --ops xor --search 1,64,2,1 --prefix finder"),
         slow("--configuration copy --bus wishbone --in-flight 32 --prefix waves"),
+        "--stream --data-width 8 --ops xor --user-width 0 --prefix xorer",
+        slow("--stream --data-width 16 --ops logic,count --lanes 8,16 --control lite --prefix s"),
+        slow("--stream --ops count_xor --no-reduce --prefix s"),
+        slow("--stream --data-width 128 --prefix s"),
     ],
 )
 def test_header_names_the_page_and_the_command_that_writes_the_same_again(options: str) -> None:
     files = (Path("my core.v"), Path("my core.md"))
     assert main(["export", *options.split(), "-o", "my core.v"]) == DONE
     first, page = (file.read_text(encoding="utf-8") for file in files)
-    assert "my core.md beside this file has" in first
-    command = written_by(first)
-    assert command[:3] == ["export", *options.split()[:2]]
-    assert set(options.replace("64KiB", "65536").split()) <= set(command)
+    assert "--stream" in options or "my core.md beside this file has" in first
+    (line,) = [line for line in first.splitlines() if line.startswith("// Written by: ")]
+    command = shlex.split(line.removeprefix("// Written by: "))[1:]
+    assert command[0] == "export"
+    assert "--stream" in command or set(options.replace("64KiB", "65536").split()) <= set(command)
     assert f"    {shlex.join(['bitlane', *command])}\n" in page
     for file in files:
         file.unlink()
@@ -112,6 +112,7 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
         "--src on --flat",
         "--configuration small --bus wishbone",
         "--configuration copy --bus wishbone --block-ram",
+        *(f"--stream {x}" for x in ("", "--data-width 8", "--data-width 32 --control lite")),
     ],
 )
 def test_linters_report_nothing_on_a_short_text_without_escaped_names(options: str) -> None:
@@ -303,56 +304,87 @@ def test_a_core_names_its_buses() -> None:
         (["-o", "no/x.v"], "--output: no is not a folder; make it first"),
         (["-o", "folder.v"], "--output: folder.v is a folder; expected a file"),
         (["-o", "my core.v"], "--output: a module cannot be called 'my core'"),
-        (["-o", "x.v", "--prefix", "small"], "--prefix: a module cannot be called 'small'"),
-        (["-o", "x.v", "--data-width", "256"], "--data-width: 256 is not supported; expected 32"),
-        (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
-        (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
-        (["-o", "x.v", *SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
-        (["-o", "x.v", "--in-flight", "8"], "--in-flight: AXI4 limits bursts in flight; add --bus"),
-        (["-o", "x.v", *WISHBONE, "--in-flight", "7"], "--in-flight: 7; expected a power of two"),
-        (["-o", "x.v", *WISHBONE, "--id-width", "2"], "--id-width: Wishbone has no identifiers"),
-        (["-o", "x.v", *WISHBONE, "--ports", "2"], "--ports: 2; expected 1, because A and B share"),
-        (["-o", "x.v", *WISHBONE, "--stream"], "--bus: --stream has no memory"),
-        (["-o", "x.v", "--memory-base", "5"], "--memory-base: 0x5; expected a multiple of 16"),
-        (["-o", "x.v", "--configuration", "copy", "--ops", "count"], "--lanes: empty"),
-        (
-            ["-o", "x.v", "--memory-bytes", "8GiB"],
-            "--memory-bytes: the last address 0x1ffffffff needs more than 32 bits",
+        (["--prefix", "small"], "--prefix: a module cannot be called 'small'"),
+        (["--data-width", "256"], "--data-width: 256 is not supported; expected 32"),
+        (["--ports", "3"], "--ports: 3 is outside 1 to 2"),
+        (["--loops", "7"], "--loops: 7 is outside 1 to 6"),
+        ([*SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
+        (["--in-flight", "8"], "--in-flight: AXI4 limits bursts in flight; add --bus"),
+        ([*WISHBONE, "--in-flight", "7"], "--in-flight: 7; expected a power of two"),
+        ([*WISHBONE, "--id-width", "2"], "--id-width: Wishbone has no identifiers"),
+        ([*WISHBONE, "--ports", "2"], "--ports: 2; expected 1, because A and B share"),
+        ([*WISHBONE, "--stream"], "--bus: --stream has no memory"),
+        (["--memory-base", "5"], "--memory-base: 0x5; expected a multiple of 16"),
+        (["--configuration", "copy", "--ops", "count"], "--lanes: empty"),
+        (["--memory-bytes", "8GiB"], "--memory-bytes: the last address 0x1ffffffff needs more tha"),
+        (["--ops", "xor", "--modes", "sum"], "--modes: no operation of --ops has sum"),
+        (["--ops", "shift", "--modes", "all"], "--modes: no operation of --ops has s"),
+        (["--configuration", "copy", "--ports", "2"], "--ports: 2, but no operation "),
+        (["--ops", "not,count", "--ports", "2"], "--ports: 2, but no operation of "),
+        ([*XOR, "--ports", "1"], "--ports: --stream has no memory and no commands; leave it out"),
+        ([*XOR, "--modes", "dense"], "--modes: --stream has no memory and"),
+        ([*XOR, "--block-ram"], "--block-ram: --stream has no memory and"),
+        ([*XOR, "--no-counters"], "--counters: --stream has no memory and"),
+        ([*XOR, "--id-width", "2"], "--id-width: --stream has no managers; leave it out"),
+        ([*XOR, "--configuration", "copy"], "--configuration: --stream has none; expected --ops"),
+        (["--ops", "xor", "--control", "lite"], "--control: a core with memory has no such option"),
+        (["--ops", "xor", "--user-width", "0"], "--user-width: a core with memory has no such"),
+        (["--no-reduce"], "--reduce: a core with memory has no such option; add --stream"),
+        (["--stream", "--data-width", "24"], "--data-width: 24 is not supported; expected 8, 16"),
+        ([*XOR, "--user-width", "40"], "--user-width: 40 is outside 0 to 32"),
+        ([*XOR, "--reduce"], "--reduce: a sum has 32 bits, and a beat 8; expected a beat of 32"),
+        ([*XOR[:3], "--lanes", "16"], "--lanes: none fits into a beat of 8 bits"),
+        ([*XOR, "--folder", "hardware"], "--folder: --stream has no memory and no commands"),
+        *(
+            (["--search", value], f"argument --search: '{value}': {reason}; expected UNITS[,ROW_B")
+            for value, reason in (("3,x", "not all are whole numbers"), ("1,2,3,4,5", "5 numbers"))
         ),
-        (["-o", "x.v", "--ops", "xor", "--modes", "sum"], "--modes: no operation of --ops has sum"),
-        (["-o", "x.v", "--ops", "shift", "--modes", "all"], "--modes: no operation of --ops has s"),
-        (["-o", "x.v", "--configuration", "copy", "--ports", "2"], "--ports: 2, but no operation "),
-        (["-o", "x.v", "--ops", "not,count", "--ports", "2"], "--ports: 2, but no operation of "),
+        *(
+            ([f"{option}={value}"], f"argument {option}: ")
+            for option, value in (
+                *(("--ops", "foo"), ("--ops", ""), ("--lanes", "7"), ("--modes", "dense,up")),
+                *(("--memory-bytes", "1GB"), ("--memory-base", "-8")),
+            )
+        ),
     ],
 )
 def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
     Path("folder.v").mkdir()
-    assert cli.refuse("export", *words).startswith(f"bitlane: {message}")
+    output = [] if {"-o", "--folder"} & set(words) else ["-o", "x.v"]
+    refused = cli.refuse("export", *output, *words)
+    assert (
+        message in refused
+        if message.startswith("argument")
+        else refused.startswith(f"bitlane: {message}")
+    )
     assert [path.name for path in Path().iterdir()] == ["folder.v"]
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("options", "absent", "present"),
     [
-        ("--ops", "foo"),
-        ("--ops", ""),
-        ("--lanes", "7"),
-        ("--modes", "dense,up"),
-        ("--memory-bytes", "1GB"),
-        ("--memory-base", "-8"),
+        ("--data-width 8 --ops xor", "control_|s_axil", "s_axis_b_tdata"),
+        ("--data-width 8 --ops not", "s_axis_b|control_", "m_axis_y_tdata"),
+        ("--data-width 8 --ops logic", "control_lane|s_axil", "control_op"),
+        ("--data-width 8 --ops logic --control lite", "control_", "s_axil_awaddr"),
+        ("--data-width 8 --ops logic --user-width 0", "s_axis_a_tuser", "m_axis_y_tuser"),
     ],
 )
-def test_words_that_do_not_exist(option: str, value: str, cli: CommandLine) -> None:
-    assert f"argument {option}: " in cli.refuse("export", "-o", "x.v", f"{option}={value}")
-    assert list(Path().iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"), [("3,x", "not all are whole numbers"), ("1,2,3,4,5", "5 numbers")]
-)
-def test_a_search_array_of_other_words(value: str, reason: str, cli: CommandLine) -> None:
-    refused = cli.refuse("export", "-o", "x.v", "--search", value)
-    assert f"argument --search: '{value}': {reason}; expected UNITS[,ROW_BITS" in refused
+def test_the_page_of_a_stream_core_lists_the_ports_of_the_module(
+    options: str, absent: str, present: str
+) -> None:
+    assert main(["export", "--stream", *options.split(), "-o", "core.v"]) == DONE
+    text, page = (Path(f"core.{x}").read_text(encoding="utf-8") for x in ("v", "md"))
+    head = text[text.index("\nmodule core(") :]
+    head = head[: head.index(");")]
+    ports = set(re.findall(r"^  (?:input|output) \w+ (?:\[\d+:0\] )?(\w+)", head, re.MULTILINE))
+    assert set(re.findall(r"^\| `(\w+)` \| (?:in|out) ", page, re.MULTILINE)) == ports
+    shown = dict(re.findall(r"^\| ([A-Z][^|`]*) \| ([^|]*) \|$", page, re.MULTILINE)[1:])
+    width = max(map(len, shown))
+    for parameter, value in shown.items():
+        assert f"// {parameter:{width}}  {value}\n" in text
+    assert present in ports
+    assert not [port for port in ports if re.match(absent, port)]
 
 
 def test_a_failed_write_names_the_file_and_leaves_nothing(

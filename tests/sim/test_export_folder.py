@@ -61,19 +61,14 @@ def test_all_files_are_there_and_named(
 ) -> None:
     assert {path.name for path in exported.iterdir()} == NAMES
     again = tmp_path / "hardware"
+    again.mkdir()  # an empty folder is as good as none
     assert main(["export", "--configuration", "small", "--folder", str(again)]) == DONE
     words = capsys.readouterr().out.removeprefix(f"wrote {again}: ").replace(",", "").split()
     assert set(words) == NAMES
     for path in exported.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes(), path.name
-
-
-def test_the_readme_lists_every_file_but_itself(exported: Path) -> None:
     rows = re.findall(r"^\| ([^|]*\.[^|]*) \|", (exported / "README.md").read_text(), flags=re.M)
     assert {name for row in rows for name in row.split(", ")} == NAMES - {"README.md"}
-
-
-def test_each_file_of_a_core_names_the_command_that_writes_it(exported: Path) -> None:
     command = "bitlane export --configuration small --folder hardware"
     for name in OF_A_CORE:
         assert command in (exported / name).read_text(encoding="utf-8"), name
@@ -124,10 +119,10 @@ def test_the_header_has_every_number_of_the_contract(exported: Path, tmp_path: P
 
 def test_the_cores_header_has_what_its_registers_read(exported: Path, tmp_path: Path) -> None:
     names = [entry.name for entry in abi.REGISTERS if entry.reset is None]
-    names += ["DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"]
-    told = printed_by("\n".join(shown(f"CORE_{x}") for x in names), tmp_path, exported)
+    numbers = ["DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"]
+    told = printed_by("\n".join(shown(f"CORE_{x}") for x in names + numbers), tmp_path, exported)
     configuration = small()
-    for name in ("DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"):
+    for name in numbers:
         assert told.pop(f"CORE_{name}") == getattr(configuration, name.lower())
     offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
     with closing(Simulator(configuration, Model)) as simulator:
@@ -283,6 +278,9 @@ def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path:
         (["--folder", "new", "--prefix", "Lane"], "--prefix: Lane is a word of SystemRDL"),
         (["--folder", "new", "--data-width", "48"], "--data-width: 48 is not supported"),
         (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
+        (["--folder", "new", "-o", "x.v"], ""),
+        ([], ""),
+        (["--folder", "new", "--configuration", "huge"], ""),
     ],
 )
 def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
@@ -291,18 +289,10 @@ def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
     Path("blocked/core.md").mkdir(parents=True)
     Path("file").write_text("")
     before = sorted(Path().rglob("*"))
-    assert cli.refuse("export", *words).startswith(f"bitlane: {message}")
+    refused = cli.refuse("export", *words)
+    assert not message or refused.startswith(f"bitlane: {message}")
     assert sorted(Path().rglob("*")) == before
     assert Path("full/notes").read_text() == "mine"
-
-
-@pytest.mark.usefixtures("in_an_empty_folder")
-@pytest.mark.parametrize(
-    "words", [["--folder", "new", "-o", "x.v"], [], ["--folder", "new", "--configuration", "huge"]]
-)
-def test_words_that_do_not_go_together(words: list[str], cli: CommandLine) -> None:
-    cli.refuse("export", *words)
-    assert list(Path().iterdir()) == []
 
 
 @pytest.mark.usefixtures("in_an_empty_folder")
@@ -316,13 +306,6 @@ def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> N
     assert Path("hardware/core.v").read_bytes() == (exported / "core.v").read_bytes()
     assert Path("hardware/notes").read_text() == "mine"
     assert {path.name for path in Path("hardware").iterdir()} == NAMES | {"notes"}
-
-
-@pytest.mark.usefixtures("in_an_empty_folder")
-def test_an_empty_folder_is_as_good_as_none(exported: Path) -> None:
-    Path("hardware").mkdir()
-    assert main(["export", "--configuration", "small", "--folder", "hardware"]) == DONE
-    assert Path("hardware/core.rdl").read_bytes() == (exported / "core.rdl").read_bytes()
 
 
 @pytest.mark.usefixtures("in_an_empty_folder")

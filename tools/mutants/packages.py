@@ -140,10 +140,7 @@ _CPPSIM = {
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
 _SIM = {
-    "bench/": (
-        "tests/sim/test_bench.py",
-        "tests/sim/test_bench_profile.py",
-    ),
+    "bench/": ("tests/sim/test_bench.py",),
     "builds.py": ("tests/sim/device/test_simulator.py",),
     "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
     "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
@@ -151,7 +148,6 @@ _SIM = {
     "export/folder.py": ("tests/sim/test_export_folder.py",),
     "export/registers_page.py": ("tests/sim/test_registers_page.py",),
     "export/start.py": ("tests/sim/test_export_folder.py", "tests/system/test_first_hour_fpga.py"),
-    "export/stream_core.py": ("tests/sim/test_export_stream.py",),
     "export/system_rdl.py": ("tests/sim/test_export_folder.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/docs/test_written.py",),

@@ -15,7 +15,7 @@ from support.evaluated import Inverter
 
 @pytest.fixture
 def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a compiler that copies a program to the library, after ``LATE`` seconds, and an empty cache."""
+    """Use a compiler that copies a program, after ``LATE`` seconds, and an empty cache."""
     copy = 'while [ "$1" != -o ]; do shift; done; sleep ${LATE:-0}; cat /bin/true > "$2"'
     compiler(tmp_path / "stand-in", copy, monkeypatch)
 

@@ -3,12 +3,11 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -40,6 +39,13 @@ PROGRAMS = """
 import sys
 programs = []
 sys.addaudithook(lambda event, about: event == "subprocess.Popen" and programs.append(about[1]))
+"""
+
+
+LOADED = "print(sys.modules.keys() & {'amaranth', 'jschon', 'bitlane_rtl.core'} or 'none')\n"
+AGAIN = f"""
+first, second = (bitlane.open(url) for url in {URLS})
+with bitlane.open({URLS[0] + "&latency=3"!r}) as third: pass
 """
 
 
@@ -188,66 +194,50 @@ def warm() -> None:
 
 
 @pytest.mark.usefixtures("warm")
-def test_a_new_process_opens_what_is_known_without_amaranth() -> None:
-    script = (
-        f"{PROGRAMS}\nimport bitlane\nbitlane.open({URLS[0]!r}).close()\n"
-        "print(sys.modules.keys() & {'amaranth', 'jschon', 'bitlane_rtl.core'} or 'none')\n"
-        "print(*{program[-1] for program in programs})"
-    )
-    assert python(script).splitlines() == ["none", "--version"]
-
-
-@pytest.mark.usefixtures("warm")
-def test_opening_again_or_another_way_elaborates_nothing() -> None:
-    script = (
-        f"{PROGRAMS}\nimport bitlane\nfirst, second = (bitlane.open(url) for url in {URLS})\n"
-        f"with bitlane.open({URLS[0] + '&latency=3'!r}) as third: pass\n"
-        f"first.close()\nbitlane.open({URLS[0]!r}).close()\nsecond.close()\n"
-        "print(*{program[-1] for program in programs})"
-    )
-    assert python(script).splitlines() == ["--version"]
-
-
-def test_whatever_the_design_depends_on_is_in_the_key(
-    fresh_cache: Path, toy: Path, elaborations: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changes: list[Callable[[], object]] = [
-        lambda: None,
-        lambda: toy.write_text("x = 2\n"),
-        lambda: monkeypatch.setattr(sys, "version", "4.0"),
-    ]
-    for number, change in enumerate(changes, 1):
-        change()
-        for _ in range(2):
-            elaborated_system(SMALL)
-            assert len(elaborations) == number
-
-
 @pytest.mark.parametrize(
-    "change",
+    ("opens", "printed"),
     [
-        {"data_width": 64},
-        {"memory_base": 1 << 12},
-        {"memory_bytes": 1 << 15},
-        {"ops": frozenset({Op.COUNT})},
-        {"counters": False},
+        (f"bitlane.open({URLS[0]!r}).close()\n{LOADED}", ["none"]),
+        (f"{AGAIN}first.close()\nbitlane.open({URLS[0]!r}).close()\nsecond.close()\n", []),
     ],
-    ids=lambda change: next(iter(change)),
+    ids=["without amaranth", "again and another way"],
 )
-def test_every_field_of_the_configuration_counts(
-    fresh_cache: Path, toy: Path, elaborations: list[bytes], change: dict[str, object]
+def test_a_new_process_opens_what_is_known_without_an_elaboration(
+    opens: str, printed: list[str]
 ) -> None:
-    for configuration in (SMALL, replace(SMALL, **change), SMALL):  # type: ignore[arg-type]
+    script = f"{PROGRAMS}\nimport bitlane\n{opens}print(*{{program[-1] for program in programs}})"
+    assert python(script).splitlines() == [*printed, "--version"]
+
+
+def edit(toy: Path, patch: pytest.MonkeyPatch) -> None:
+    toy.write_text("x = 2\n")
+
+
+def update_python(toy: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sys, "version", "4.0")
+
+
+ANOTHER = [
+    *({"data_width": 64}, {"memory_base": 1 << 12}, {"memory_bytes": 1 << 15}),
+    *({"ops": frozenset(Op)}, {"counters": False}),
+]
+
+
+@pytest.mark.parametrize("change", [None, edit, update_python, *ANOTHER], ids=str)
+def test_whatever_the_design_depends_on_is_in_the_key(
+    fresh_cache: Path,
+    toy: Path,
+    elaborations: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Any,
+) -> None:
+    elaborated_system(SMALL)
+    other = replace(SMALL, **change) if isinstance(change, dict) else SMALL
+    if callable(change):
+        change(toy, monkeypatch)
+    for configuration in (other, replace(other, ops=frozenset(sorted(other.ops, reverse=True)))):
         elaborated_system(configuration)
-    assert len(elaborations) == 2
-
-
-def test_equal_configurations_are_the_same(
-    fresh_cache: Path, toy: Path, elaborations: list[bytes]
-) -> None:
-    for order in (sorted(Op), sorted(Op, reverse=True)):
-        elaborated_system(replace(SMALL, ops=frozenset(order)))
-    assert len(elaborations) == 1
+        assert len(elaborations) == 1 + (change is not None)
 
 
 def test_sources_that_change_meanwhile_leave_nothing_behind(
@@ -340,25 +330,3 @@ def test_nothing_else_is_loaded_that_could_change_a_design(
     )
     # rfc3986 takes idna along where it is installed.
     assert set(python(script).split()) - {"idna"} == {"jschon", "numpy", "rfc3986"}
-
-
-@pytest.mark.parametrize("processes", [2, slow(3)])
-def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: Path) -> None:
-    """The elaboration takes a second, in which the other process asks."""
-    script = (
-        "import json, time; from bitlane_sim.device import elaboration\n"
-        "from bitlane_rtl.configuration import Configuration\n"
-        "made, sources = [], elaboration.source_digest(*elaboration._SOURCES)\n"
-        "def elaborate(request, folder):\n"
-        "    made.append(time.sleep(1))\n"
-        "    (folder / elaboration._FIELDS).touch()\n"
-        "    about = dict(sources=sources, design='', inputs={}, outputs={})\n"
-        "    about |= dict(pickled='', contents=[])\n"
-        "    (folder / elaboration._ABOUT).write_text(json.dumps(about))\n"
-        "elaboration._elaborate = elaborate\n"
-        "elaboration.elaborated_system(Configuration())\n"
-        "print(bool(made))"
-    )
-    with ThreadPoolExecutor(processes) as pool:
-        answers = list(pool.map(python, [script] * processes))
-    assert sorted(answers) == ["False\n"] * (processes - 1) + ["True\n"]

@@ -48,12 +48,8 @@ def test_a_stream_has_valid_and_ready_before_what_they_go_with(tmp_path: Path) -
     write_save_file(waves)
     save = (tmp_path / "w.gtkw").read_text()
     assert groups(save) == {
-        "top.m_axi__aw": ["top.m_axi__awvalid", "top.m_axi__awready", "top.m_axi__awaddr[31:0]"],
-        "top.inner.i": [
-            "top.inner.i__valid",
-            "top.inner.i__ready",
-            "top.inner.i__payload__data[7:0]",
-        ],
+        "top.m_axi__aw": [f"top.m_axi__aw{x}" for x in ("valid", "ready", "addr[31:0]")],
+        "top.inner.i": [f"top.inner.i__{x}" for x in ("valid", "ready", "payload__data[7:0]")],
         "enumerations": ["top.op[3:0]"],
     }
     assert f'[dumpfile] "{waves}"' in save

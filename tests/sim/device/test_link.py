@@ -1,6 +1,7 @@
 """``sim:`` URLs configure the simulator, and bad ones are refused in one line."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,26 +21,16 @@ from cppsim.errors import SimulationError
 class FakeSimulator:
     """A stand-in for the simulator that records its arguments and builds no circuit."""
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        evaluator: str,
-        *,
-        vcd: str | None = None,
-        records: int = 0,
-    ) -> None:
+    def __init__(self, configuration: Configuration, evaluator: str, **options: Any) -> None:
         self.configuration = configuration
-        self.records = records
-        self.vcd = vcd
-        self.latency = 0
-        self.stalls: tuple[float, int] | None = None
+        self.options = options
         self.evaluator = type("Evaluator", (), {"name": evaluator})()
 
     def set_latency(self, cycles: int) -> None:
-        self.latency = cycles
+        self.options["latency"] = cycles
 
     def set_stalls(self, chance: float, *, seed: int) -> None:
-        self.stalls = (chance, seed)
+        self.options["stalls"] = (chance, seed)
 
     def close(self) -> None:
         pass
@@ -51,59 +42,47 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fake")
-def test_plain_url_is_the_default_device() -> None:
-    link = open_link("sim")
-    assert link.simulator.configuration == Configuration()
-    assert link.description == f"simulator {choose_evaluator()}, 64 bits"
-
-
-@pytest.mark.usefixtures("fake")
-def test_url_names_the_evaluator() -> None:
+def test_the_evaluator_is_named_chosen_or_found_by_its_former_name() -> None:
+    assert open_link("sim").description == f"simulator {choose_evaluator()}, 64 bits"
     assert open_link("sim:pysim").description == "simulator pysim, 64 bits"
     assert open_link("sim:compiled").description == "simulator compiled, 64 bits"
-
-
-@pytest.mark.usefixtures("fake")
-def test_an_evaluator_is_found_by_its_former_name() -> None:
     with pytest.warns(FutureWarning, match="cxxrtl is called compiled now") as warned:
         assert open_link("sim:cxxrtl").description == "simulator compiled, 64 bits"
     assert len(warned) == 1
 
 
 @pytest.mark.usefixtures("fake")
-def test_options_reach_the_simulator(tmp_path: Path) -> None:
-    file = tmp_path / "wave.vcd"
-    link = open_link(
-        "sim:pysim?width=128&ports=1&memory=4MiB&loops=2&slots=8&latency=30&stall=0.5&seed=0x11"
-        f"&vcd={file}"
-    )
-    simulator = link.simulator
-    assert simulator.configuration == Configuration(
-        data_width=128, read_ports=1, memory_bytes=4 << 20, loops=2, slots=8
-    )
-    assert isinstance(simulator, FakeSimulator)
-    assert simulator.latency == 30
-    assert simulator.stalls == (0.5, 0x11)
-    assert simulator.vcd == str(file)
-
-
-@pytest.mark.usefixtures("fake")
-def test_url_leaves_out_parts_of_the_circuit() -> None:
-    link = open_link("sim?ops=not,shift_left&modes=dense,repeat&lanes=8,64")
-    assert link.simulator.configuration == Configuration(
-        ops=frozenset({Op.NOT, Op.SHIFT_LEFT}),
-        modes=frozenset({Mode.DENSE, Mode.REPEAT}),
-        lanes=frozenset({Lane.BITS_8, Lane.BITS_64}),
-    )
-
-
-@pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("8", Search(units=8)), ("3,64,16,4", Search(units=3, row_bits=64, queries=16, nearest=4))],
+    ("options", "expected"),
+    [
+        ("", Configuration()),
+        (
+            "width=128&ports=1&memory=4MiB&loops=2&slots=8",
+            Configuration(data_width=128, read_ports=1, memory_bytes=4 << 20, loops=2, slots=8),
+        ),
+        (
+            "ops=not,shift_left&modes=dense,repeat&lanes=8,64",
+            Configuration(
+                ops=frozenset({Op.NOT, Op.SHIFT_LEFT}),
+                modes=frozenset({Mode.DENSE, Mode.REPEAT}),
+                lanes=frozenset({Lane.BITS_8, Lane.BITS_64}),
+            ),
+        ),
+        ("search=8", Configuration(search=Search(units=8))),
+        (
+            "search=3,64,16,4",
+            Configuration(search=Search(units=3, row_bits=64, queries=16, nearest=4)),
+        ),
+    ],
 )
-def test_url_adds_a_search_array(text: str, expected: Search) -> None:
-    assert open_link(f"sim?search={text}").simulator.configuration == Configuration(search=expected)
+def test_options_reach_the_simulator(options: str, expected: Configuration, tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    link = open_link(f"sim:pysim?latency=30&stall=0.5&seed=0x11&vcd={file}&{options}".rstrip("&"))
+    simulator = link.simulator
+    assert simulator.configuration == expected
+    assert isinstance(simulator, FakeSimulator)
+    wanted = {"latency": 30, "stalls": (0.5, 0x11), "vcd": str(file)}
+    assert simulator.options.items() >= wanted.items()
 
 
 def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
@@ -128,10 +107,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         ("sim?speed=9", "no option 'speed'; choose width, ports, memory"),
         ("sim?width=64&width=32", "option width occurs twice; expected once"),
         ("sim?width=33", "option width: 33 is not supported; expected 32, 64 or 128"),
-        (
-            "sim?memory=8",
-            "'sim?memory=8': option memory: 8; expected a multiple of 16 beats, 128 bytes",
-        ),
+        ("sim?memory=8", "option memory: 8; expected a multiple of 16 beats, 128 bytes"),
         ("sim?loops=9", "option loops: 9 is outside 1 to"),
         ("sim?width=wide", "option width is 'wide'; expected bits in a beat: 32, 64 or 128"),
         ("sim?memory=1TB", "option memory is '1TB'; expected bytes of memory, with KiB, MiB or"),

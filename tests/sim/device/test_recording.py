@@ -1,6 +1,7 @@
 """The simulated system records every handshake, every address and every command."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -39,9 +40,8 @@ SEED = 7
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     evaluator, _, circuit = request.param.partition(", ")
-    simulator = Simulator(CIRCUITS[circuit], evaluator, records=4096)
-    yield simulator
-    simulator.close()
+    with closing(Simulator(CIRCUITS[circuit], evaluator, records=4096)) as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +133,9 @@ def test_nothing_is_recorded_unless_asked_for() -> None:
 
 def test_what_finds_no_room_is_cut(worked: tuple[Simulator, Recording]) -> None:
     simulator, whole = worked
-    short = Simulator(simulator.configuration, simulator.evaluator.name, records=50)
-    recording = work(short)
-    short.close()
+    evaluator = simulator.evaluator.name
+    with closing(Simulator(simulator.configuration, evaluator, records=50)) as short:
+        recording = work(short)
     assert recording.cut
     assert len(recording.cycles) == 50
     assert recording.end == recording.cycles[-1] + 1
