@@ -1,6 +1,9 @@
-"""The file and its dispatchables: every form that is read, and every refusal with its place."""
+"""The file, its dispatchables and commands: every form that is read, and its text."""
 
+import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,16 +12,20 @@ from bitlane.dml import (
     DataType,
     ElementWiseBitXorOperatorDesc,
     ExecutionFlags,
-    FeatureLevel,
     TensorFlags,
 )
-from bitlane.model_file import ModelFileError, load_model
+from bitlane.model_file import ModelFileError
+from bitlane.model_file.json_text import parse_json
 from bitlane.model_file.model import Binding, Dispatch, Print, WriteFile
-from support.host.model_files import DELETE, MODEL, SQUARE, TENSORS, changed, load, refuse
+from support.host.model_files import MODEL, SQUARE, TENSORS, changed, load
+from support.host.model_runner import buffer
+from support.seeds import seeds
+
+OP, COMMAND = "dispatchables.x", "commands[0]"
 
 
 def test_reads_resources_dispatchables_and_commands() -> None:
-    model = load(changed(**{"$schema": "./_schema.json"}))
+    model = load(changed({"$schema": "./_schema.json"}))
     tensor = BufferTensorDesc(DataType.UINT8, [2, 3])
     assert list(model.resources) == ["A", "B", "Out"]
     assert model.dispatchables["x"].desc == ElementWiseBitXorOperatorDesc(tensor, tensor, tensor)
@@ -31,37 +38,6 @@ def test_reads_resources_dispatchables_and_commands() -> None:
     assert (written.target, written.dimensions) == (Path("out.npy"), (16,))
 
 
-@pytest.mark.parametrize(
-    ("model", "path", "found", "expected"),
-    [
-        (changed(resources=DELETE), "resources", "missing", "this field"),
-        (changed(dispatchables=DELETE), "dispatchables", "missing", "this field"),
-        (changed(commands=DELETE), "commands", "missing", "this field"),
-        (changed(resources=[]), "resources", [], "an object"),
-        (changed(dispatchables=1), "dispatchables", 1, "an object"),
-        (changed(commands={}), "commands", {}, "an array"),
-        (changed(Commands=[]), "Commands", [], "resources, dispatchables, commands"),
-        ([1], "the file", [1], "an object"),
-    ],
-)
-def test_the_file_has_three_parts(model: object, path: str, found: object, expected: str) -> None:
-    refuse(model, path, found, expected)
-
-
-def test_the_file_exists_and_is_utf_8() -> None:
-    path = Path("m.json")
-    with pytest.raises(FileNotFoundError):
-        load_model(path)
-    path.write_bytes(b'\xef\xbb\xbf{\n"resources": {}, "dispatchables": {}, "commands": []}')
-    assert load_model(path).resources == {}
-    path.write_bytes(b'{\n"\xff": 1}')
-    with pytest.raises(ModelFileError, match=r"line 2 is .*0xff.*; expected text in UTF-8"):
-        load_model(path)
-
-
-# --- Dispatchables ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("field", ["type", "Type"])
 @pytest.mark.parametrize("prefix", ["", "DML_OPERATOR_"])
 @pytest.mark.parametrize("desc", ["desc", "Desc", None])
@@ -69,7 +45,7 @@ def test_operators_in_every_form(desc: str | None, prefix: str, field: str) -> N
     fields = MODEL["dispatchables"]["x"]["desc"]
     value: dict[str, object] = {field: f"{prefix}ELEMENT_WISE_BIT_XOR"}
     value |= fields if desc is None else {desc: fields}
-    model = load(changed(dispatchables__x=value))
+    model = load(changed({OP: value}))
     assert isinstance(model.dispatchables["x"].desc, ElementWiseBitXorOperatorDesc)
 
 
@@ -82,136 +58,220 @@ def test_all_seven_operators(suffix: str) -> None:
     names = ("InputTensor", "OutputTensor") if unary else TENSORS
     name = f"ELEMENT_WISE_{suffix}"
     value = {"type": f"DML_OPERATOR_{name}", "desc": dict.fromkeys(names, SQUARE)}
-    desc = load(changed(dispatchables__x=value, commands=[])).dispatchables["x"].desc
+    desc = load(changed({OP: value, "commands": []})).dispatchables["x"].desc
     assert desc.operator_type.name == name
     assert tuple(name for name, _ in (*desc.inputs, *desc.outputs)) == names
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("hlsl", "bitlane does not run an HLSL shader"),
-        ("onnx", "bitlane does not run an ONNX model"),
-        ("dmlSerializedGraph", "bitlane does not run a serialized graph"),
-        ("DML_GRAPH_DESC", "bitlane does not run a graph"),
-        ("DML_OPERATOR_ELEMENT_WISE_ADD", "one of DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT, "),
-        ("DML_OPERATOR_ELEMENT_WISE_BIT_XNOR", "DML_OPERATOR_ELEMENT_WISE_BIT_COUNT"),
-        ("bit_xor", "DML_OPERATOR_ELEMENT_WISE_BIT_XOR"),
-    ],
-)
-def test_other_dispatchables_are_refused_by_name(kind: str, expected: str) -> None:
-    refuse(changed(dispatchables__x__type=kind), "dispatchables.x.type", kind, expected)
-
-
-def full(**fields: object) -> dict[str, object]:
-    return {
-        "DataType": "DML_TENSOR_DATA_TYPE_UINT8",
-        "Flags": "DML_TENSOR_FLAG_NONE",
-        "DimensionCount": 2,
-        "Sizes": [2, 3],
-        "Strides": [4, 1],
-        "TotalTensorSizeInBytes": 16,
-        "GuaranteedBaseOffsetAlignment": 32,
-    } | fields
-
-
 FULL = BufferTensorDesc(DataType.UINT8, [2, 3], [4, 1], TensorFlags.NONE, 16, 32)
 PLAIN = BufferTensorDesc(DataType.UINT8, [2, 3])
+WRITTEN = {
+    "DataType": "DML_TENSOR_DATA_TYPE_UINT8",
+    "Flags": "DML_TENSOR_FLAG_NONE",
+    "DimensionCount": 2,
+    "Sizes": [2, 3],
+    "Strides": [4, 1],
+    "TotalTensorSizeInBytes": 16,
+    "GuaranteedBaseOffsetAlignment": 32,
+}
 
 
 @pytest.mark.parametrize(
     ("value", "tensor"),
     [
-        (full(Type="BUFFER"), FULL),
-        ({"Type": "DML_TENSOR_TYPE_BUFFER", "Desc": full()}, FULL),
+        (WRITTEN | {"Type": "BUFFER"}, FULL),
+        ({"Type": "DML_TENSOR_TYPE_BUFFER", "Desc": WRITTEN}, FULL),
         (SQUARE | {"Strides": None, "TotalTensorSizeInBytes": None, "Flags": None}, PLAIN),
-        (
-            SQUARE
-            | {"Strides": [], "TotalTensorSizeInBytes": 0, "GuaranteedBaseOffsetAlignment": 0},
-            PLAIN,
-        ),
+        (SQUARE | {"Strides": [], "TotalTensorSizeInBytes": 0}, PLAIN),
+        (SQUARE | {"GuaranteedBaseOffsetAlignment": 0}, PLAIN),
         (SQUARE | {"Flags": ["NONE"], "DimensionCount": 2, "Type": None}, PLAIN),
     ],
 )
 def test_tensors_with_all_fields_and_defaults(value: object, tensor: BufferTensorDesc) -> None:
-    model = load(changed(dispatchables__x__desc__ATensor=value))
+    model = load(changed({f"{OP}.desc.ATensor": value}))
     assert dict(model.dispatchables["x"].desc.inputs)["ATensor"] == tensor
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "suffix", "expected"),
-    [
-        ("DataType", "UINT7", "", "one of UNKNOWN"),
-        ("DataType", 5, "", "a string"),
-        ("DataType", "UNKNOWN", "", "the type of the tensor's elements"),
-        ("Sizes", 6, "", "an array"),
-        ("Sizes", [2, 3.0], "[1]", "an integer from 0"),
-        ("Sizes", [2, -1], "[1]", "an integer from 0"),
-        ("Sizes", [2, 0], "[1]", "1 to 4294967295 (E_INVALIDARG)"),
-        ("Sizes", [2, 4], "", "[2, 3], as in ATensor"),
-        ("Strides", [1], "", "2 numbers, as in Sizes"),
-        ("Strides", [3, -1], "[1]", "an integer from 0"),
-        ("DimensionCount", 3, "", "2, the length of Sizes"),
-        ("TotalTensorSizeInBytes", 4, "", "at least 8"),
-        ("TotalTensorSizeInBytes", 2**64, "", "an integer from 0"),
-        ("GuaranteedBaseOffsetAlignment", 3, "", "a power of two"),
-        ("Flags", "OWNED", "", "one of NONE, OWNED_BY_DML"),
-        ("Flags", ["NONE", "X"], "[1]", "one of NONE, OWNED_BY_DML"),
-        ("Type", "TEXTURE", "", "one of BUFFER"),
-        ("Stride", [3, 1], "", "no such field: a tensor has Type, DataType, "),
-    ],
-)
-def test_bad_tensors(field: str, value: object, suffix: str, expected: str) -> None:
-    model = changed(dispatchables__x__desc__BTensor=full(**{field: value}))
-    path = f"dispatchables.x.desc.BTensor.{field}{suffix}"
-    found = value[int(suffix[1])] if suffix and isinstance(value, list) else value
-    refuse(model, path, found, expected)
-
-
-@pytest.mark.parametrize(
-    ("changes", "path", "found", "expected"),
-    [
-        (
-            {"x__desc__BTensor": {"Sizes": [2, 3], "Desc": full()}},
-            "x.desc.BTensor.Sizes",
-            [2, 3],
-            "a wrapped tensor has Type, Desc",
-        ),
-        (
-            {"x__desc__ATensor": {"Type": "BUFFER", "Desc": full(Sizes=[2, 0])}},
-            "x.desc.ATensor.Desc.Sizes[1]",
-            0,
-            "1 to ",
-        ),
-        ({"x__desc__BTensor": DELETE}, "x.desc.BTensor", "missing", "this field"),
-        ({"x__desc__CTensor": {}}, "x.desc.CTensor", {}, "ATensor, BTensor, OutputTensor"),
-        ({"x__desc": []}, "x.desc", [], "an object"),
-        ({"x__type": DELETE}, "x.type", "missing", "this field"),
-        ({"x__dmlCompileType": "Jit"}, "x.dmlCompileType", "Jit", "DmlCompileOp, DmlCompileGraph"),
-        ({"x__executionFlags": "FAST"}, "x.executionFlags", "FAST", "DESCRIPTORS_VOLATILE"),
-        ({"x__sourcePath": "a"}, "x.sourcePath", "a", "an operator has type"),
-        ({"x": "xor"}, "x", "xor", "an object"),
-    ],
-)
-def test_bad_operators(changes: dict[str, object], path: str, found: object, expected: str) -> None:
-    model = changed(**{f"dispatchables__{key}": value for key, value in changes.items()})
-    refuse(model, f"dispatchables.{path}", found, expected)
 
 
 def test_execution_flags_and_compile_types() -> None:
     flags = ["DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE", "DISABLE_META_COMMANDS"]
-    changes = {"executionFlags": flags, "dmlCompileType": "DmlCompileGraph"}
-    model = load(changed(**{f"dispatchables__x__{key}": x for key, x in changes.items()}))
+    changes = {f"{OP}.executionFlags": flags, f"{OP}.dmlCompileType": "DmlCompileGraph"}
     want = ExecutionFlags.DESCRIPTORS_VOLATILE | ExecutionFlags.DISABLE_META_COMMANDS
-    assert model.dispatchables["x"].flags == want
+    assert load(changed(changes)).dispatchables["x"].flags == want
 
 
-def test_rules_are_those_of_the_level() -> None:
-    tensor = {"DataType": "FLOAT32", "Sizes": [2, 3]}
-    model = changed(dispatchables__x__desc=dict.fromkeys(TENSORS, tensor))
-    load(model)
-    path = "dispatchables.x.desc.ATensor.DataType"
-    refuse(model, path, "FLOAT32", "UINT32, UINT16, UINT8", FeatureLevel.LEVEL_3_0)
-    path = "dispatchables.x.type (DML_OPERATOR_ELEMENT_WISE_BIT_XOR.FeatureLevel)"
-    level = FeatureLevel.LEVEL_2_1
-    refuse(model, path, level, "3_0 or above", level)
+# --- bindings and commands --------------------------------------------------------------------
+
+
+def dispatched(model: object) -> Dispatch:
+    """Return the first command of ``model``, as it is loaded."""
+    command = load(model).commands[0]
+    assert isinstance(command, Dispatch)
+    return command
+
+
+def test_owned_tensors_are_bound_at_the_dispatchable() -> None:
+    owned: dict[str, object] = {
+        f"{OP}.desc.BTensor": SQUARE | {"Flags": "OWNED_BY_DML"},
+        f"{OP}.bindings": {"BTensor": "B"},
+        f"{COMMAND}.bindings": {"ATensor": "A", "OutputTensor": "Out"},
+    }
+    want = {"BTensor": Binding("B", 0, "dispatchables.x.bindings.BTensor")}
+    assert load(changed(owned)).dispatchables["x"].bindings == want
+
+
+@pytest.mark.parametrize(
+    ("value", "offset"),
+    [
+        ("A", 0),
+        (["A"], 0),
+        ({"name": "A"}, 0),
+        ([{"name": "A", "elementOffset": 4}], 16),  # elements as the resource was initialised
+        ({"name": "A", "elementOffset": 4, "elementStride": 8}, 32),
+        ({"name": "A", "elementOffset": 4, "elementSizeInBytes": 8}, 32),
+        ({"name": "A", "elementOffset": 8, "elementCount": 8, "elementStride": 4}, 32),
+    ],
+)
+def test_bindings_in_every_form(value: object, offset: int) -> None:
+    binding = dispatched(changed({f"{COMMAND}.bindings.ATensor": value})).bindings["ATensor"]
+    assert (binding.resource, binding.offset) == ("A", offset)
+
+
+def test_offsets_into_untyped_resources_have_a_stride() -> None:
+    binding = {"name": "A", "elementOffset": 2, "elementStride": 8}
+    untyped = {"initialValues": [{"type": "UINT64", "value": 1}] * 8}
+    model = changed({"resources.A": untyped, f"{COMMAND}.bindings.ATensor": binding})
+    assert dispatched(model).bindings["ATensor"].offset == 16
+
+
+IMAGE = buffer("UINT8", {"valueCount": 16, "value": 1})
+LONG = buffer("UINT8", {"valueCount": 65501, "value": 1})
+UNTYPED = {"initialValues": [{"type": "UINT64", "value": 1}]}
+WRITE = {"type": "writeFile", "resource": "A"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {f"{COMMAND}.type": "Dispatch"},
+        {f"{COMMAND}.threadGroupCount": [1, 1, 1]},
+        {"commands[2].targetPath": "new/folder/a.npy"},
+        {"resources.A": UNTYPED, "commands": [WRITE | {"targetPath": "a.bin"}]},
+        *(
+            {
+                "resources.A": resource,
+                "commands": [WRITE | {"targetPath": "a.png", "dimensions": shape}],
+            }
+            for resource, shape in [
+                (IMAGE, [1, 1, 4, 4]),
+                (IMAGE, [1, 4, 2, 2]),
+                (LONG, [1, 1, 1, 65501]),
+            ]
+        ),
+    ],
+)
+def test_commands_that_are_read(changes: dict[str, Any]) -> None:
+    load(changed(changes))
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1, 2, 3]", [1, 2, 3]),
+        ("[1, 2, 3,]", [1, 2, 3]),
+        ('{"a": [1,], "b": {},}', {"a": [1], "b": {}}),
+        ("[1, /* 2, */ 3]", [1, 3]),
+        ("// first\n[1, // second ]\n 2]// last", [1, 2]),
+        ("[1, // behind the last comma\n]", [1]),
+        ("[1 /* , */ , /* , */ ]", [1]),
+        ("/* a * b ** / // */ [1]", [1]),
+        ('["// no comment", "/* nor this */", "a,]"]', ["// no comment", "/* nor this */", "a,]"]),
+        (r'["\" // \\", "\u00e9"]', ['" // \\', "\u00e9"]),
+        ("[true, false, null, -1.5e+3, 1E2, -0.0]", [True, False, None, -1500.0, 100.0, -0.0]),
+        ("[18446744073709551615]", [2**64 - 1]),
+        ("[[], {}, [[1,],],]", [[], {}, [[1]]]),
+    ],
+)
+def test_reads(text: str, value: object) -> None:
+    assert parse_json(text, "m.json") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "found", "expected"),
+    [
+        ('{"a": 1\n  "b": 2}', 2, 3, '"b": 2}', '","'),
+        ('{"a" 1}', 1, 6, "1}", '":"'),
+        ("[1, 2", 1, 6, "the end of the file", '","'),
+        ("", 1, 1, "the end of the file", "a value"),
+        ("[,]", 1, 2, ",]", "a value"),
+        ("[1,,]", 1, 4, ",]", "a value"),
+        ("{,}", 1, 2, ",}", "a name in double quotes"),
+        ("[1]\n\n  [2]", 3, 3, "[2]", "the end of the file"),
+        ("[1,\n 2 /* three ]", 2, 4, "/* three ]", "a comment that ends with */"),
+        ('["abc\n"]', 1, 2, '"abc', "a string that ends on its line"),
+        ("[\n  NaN]", 2, 3, "NaN]", 'true, false, null, a number or a "string"'),
+        ("[-Infinity]", 1, 3, "Infinity]", "true, false, null"),
+        ("{a: 1}", 1, 2, "a: 1}", "true, false, null"),
+        ("['a']", 1, 3, "a']", "true, false, null"),
+        ("[0x10]", 1, 3, "x10]", '","'),
+        ("[1, /* c */ // d\n, 2]", 2, 1, ", 2]", "a value"),
+        ("# bitlane\n\ntext", 1, 1, "# bitlane", 'JSON, which begins with "{"'),
+        ("// none\nhello", 2, 1, "hello", 'JSON, which begins with "{"'),
+        (r'["a", "\ud800"]', 1, 7, r'"\ud800"]', "whole characters"),
+        (r'{"\udc00\ud800": 1}', 1, 2, r'"\udc00\ud800": 1}', "whole characters"),
+        (r'["\q"]', 1, 3, r'\q"]', "JSON (Invalid \\escape"),
+    ],
+)
+def test_refuses_by_place(text: str, line: int, column: int, found: str, expected: str) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        parse_json(text, "m.json")
+    error = caught.value
+    assert error.path == f"line {line}, column {column}"
+    assert error.value == found
+    assert expected in error.expected
+    assert str(error).startswith(f"m.json: line {line}, column {column} is ")
+    assert ("the end" in found) is (f"is {found};" in str(error))  # text is quoted, facts are not
+
+
+def test_refuses_names_given_twice() -> None:
+    with pytest.raises(ModelFileError, match='the name "a" is given twice'):
+        parse_json('{"a": 1, "b": {"a": 2}, "a": 3}', "m.json")
+
+
+def test_refuses_nesting_without_end() -> None:
+    with pytest.raises(ModelFileError, match="nested too deep"):
+        parse_json("[" * 200_000, "m.json")
+
+
+@pytest.mark.parametrize("seed", seeds(5, 20))
+def test_comments_and_commas_change_nothing(seed: int) -> None:
+    generator = random.Random(seed)
+
+    def value(depth: int) -> object:
+        kind = generator.randrange(6 if depth else 4)
+        if kind == 4:
+            return [value(depth - 1) for _ in range(generator.randrange(4))]
+        if kind == 5:
+            return {f'n"{i}//,': value(depth - 1) for i in range(generator.randrange(4))}
+        return [generator.randrange(-9, 9), 'a "b" /* ,] }', None, 1.25][kind]
+
+    def decorate(text: str) -> str:
+        pieces: list[str] = []
+        in_string = False
+        for index, character in enumerate(text):
+            quoted = index > 0 and text[index - 1] == "\\" and in_string
+            if character == '"' and not quoted:
+                in_string = not in_string
+            elif not in_string and character in "]}" and text[index - 1] not in "[{":
+                pieces.append(generator.choice([",", " , // ]\n", ""]))
+            pieces.append(character)
+            if not in_string and character in "[]{},:":
+                pieces.append(generator.choice(["/* ,] */", "// }\n", " ", ""]))
+        return "".join(pieces)
+
+    for _ in range(30):
+        want = value(4)
+        text = decorate(json.dumps(want))
+        assert parse_json(text, "m.json") == want, f"seed {seed}: {text}"

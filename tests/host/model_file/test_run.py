@@ -1,18 +1,23 @@
-"""Running a model: what is printed, compared and made one job; nothing before all is checked."""
+"""Running a model: what is printed, compared, written to files and made one job."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from bitlane import dml
 from bitlane.model_file import ModelFileError
-from bitlane_rtl.abi import Op
-from support.host.model_driver import ModelDriver
+from bitlane.model_file.results import BusyCycles, Comparison, compare, measure
+from support.host.model_files import changed
 from support.host.model_runner import Runner, buffer, not_model, tensor
 
-# --- Dispatch and check -------------------------------------------------------------------------
+DESC, BINDINGS = "dispatchables.not.desc", "commands[0].bindings"
+
+
+# --- dispatch and check -------------------------------------------------------------------------
 
 
 def test_dispatches_say_their_time_and_cycles_if_they_are_counted(runner: Runner) -> None:
@@ -89,7 +94,7 @@ def test_resources_reach_the_device_with_their_padding_zeroed(runner: Runner) ->
     assert memory[:4].tolist() == [1, 2, 3, 0]
 
 
-# --- Printing -----------------------------------------------------------------------------------
+# --- printing -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,126 +127,39 @@ def test_prints_verbose(runner: Runner) -> None:
     assert len(lines) == 11
 
 
-# --- What the device refuses, before anything is executed ---------------------------------------
-
-
-def refuse(runner: Runner, model: object, path: str, found: object, expected: str) -> None:
-    with pytest.raises(ModelFileError) as caught:
-        runner(model)
-    error = caught.value
-    assert (error.path, error.value) == (path, found)
-    assert expected in error.expected
-    assert runner.lines == []
-    assert runner.driver.model.calls == []
-    assert runner.driver.allocator.pieces == 0
-
-
-def test_bindings_are_aligned(runner: Runner) -> None:
-    model = not_model()
-    model["resources"]["in"]["sizeInBytes"] = 64
-    bindings = model["commands"][0]["bindings"]
-    bindings["InputTensor"] = {"name": "in", "elementOffset": 4}
-    path = "commands[0].bindings.InputTensor.elementOffset"
-    refuse(runner, model, path, "4 bytes", "a multiple of 16 (DXGI_ERROR_DEVICE_REMOVED)")
-
-
-def test_bindings_hold_their_tensors(runner: Runner) -> None:
-    model = not_model()
-    for name in ("InputTensor", "OutputTensor"):
-        model["dispatchables"]["not"]["desc"][name]["Sizes"] = [5]
-    path = "commands[0].bindings.InputTensor"
-    refuse(runner, model, path, "4 bytes of in", "at least 8")
-    model["resources"]["in"]["sizeInBytes"] = 8
-    path = "commands[0].bindings.OutputTensor"
-    refuse(runner, model, path, "4 bytes of out", "at least 8")
-
-
-def test_bindings_do_not_overlap_in_part(runner: Runner) -> None:
-    model = not_model()
-    model["resources"]["in"]["sizeInBytes"] = 64
-    desc = model["dispatchables"]["not"]["desc"]
-    desc["InputTensor"]["TotalTensorSizeInBytes"] = 32
-    model["commands"][0]["bindings"]["OutputTensor"] = {"name": "in", "elementOffset": 16}
-    path = "commands[0].bindings.OutputTensor"
-    refuse(runner, model, path, "bytes 16 to 19", "the same bytes as InputTensor")
+# --- layouts, iterations and graphs -----------------------------------------------------------
 
 
 def test_what_works_in_place_has_one_layout(runner: Runner) -> None:
-    model = not_model()
-    model["resources"]["in"]["sizeInBytes"] = 64
-    desc = model["dispatchables"]["not"]["desc"]
-    desc["InputTensor"] |= {"Sizes": [1, 3], "Strides": [3, 1]}
-    desc["OutputTensor"] |= {"Sizes": [1, 3], "Strides": [3, 1], "TotalTensorSizeInBytes": 8}
-    desc["InputTensor"]["TotalTensorSizeInBytes"] = 8
-    model["commands"][0]["bindings"]["OutputTensor"] = "in"
-    assert runner(model)
-    desc["OutputTensor"]["Strides"], runner.lines = [3, 2], []
-    path = "dispatchables.not.desc.OutputTensor.Strides"
-    refuse(runner, model, path, [0, 2], "[0, 1], as in InputTensor, whose place it takes")
+    rows = tensor("UINT8", [1, 3], Strides=[3, 1], TotalTensorSizeInBytes=8)
+    changes: dict[str, object] = {
+        f"{DESC}.{name}": rows for name in ("InputTensor", "OutputTensor")
+    }
+    changes |= {"resources.in.sizeInBytes": 64, f"{BINDINGS}.OutputTensor": "in"}
+    assert runner(changed(changes, not_model()))
 
 
-def test_a_late_mistake_stops_the_first_dispatch(runner: Runner) -> None:
-    model = not_model()
-    first = model["commands"][0]
-    binding = {"InputTensor": {"name": "in", "elementOffset": 16}}
-    late = first | {"bindings": first["bindings"] | binding}
-    model["commands"] += [{"type": "print", "resource": "out"}, late]
-    path = "commands[2].bindings.InputTensor"
-    refuse(runner, model, f"{path}.elementOffset", "16 bytes", "inside the buffer's 4")
-
-
-def test_owned_bindings_are_checked_too(runner: Runner) -> None:
-    model = not_model()
-    desc = model["dispatchables"]["not"]["desc"]
-    desc["InputTensor"] = tensor("UINT8", [3], Flags="OWNED_BY_DML")
-    model["dispatchables"]["not"]["bindings"] = {"InputTensor": {"name": "in", "elementOffset": 1}}
-    model["commands"][0]["bindings"] = {"OutputTensor": "out"}
-    path = "dispatchables.not.bindings.InputTensor.elementOffset"
-    refuse(runner, model, path, "1 bytes", "a multiple of 16")
-    model["dispatchables"]["not"]["bindings"] = {"InputTensor": "in"}
-    assert runner(model)
+def test_owned_inputs_are_bound_once(runner: Runner) -> None:
+    owned: dict[str, object] = {
+        f"{DESC}.InputTensor": tensor("UINT8", [3], Flags="OWNED_BY_DML"),
+        "dispatchables.not.bindings": {"InputTensor": "in"},
+        BINDINGS: {"OutputTensor": "out"},
+    }
+    assert runner(changed(owned, not_model()))
     assert runner.lines[1] == "Check 'not': 4 bytes equal"
 
 
-def test_operators_that_the_circuit_lacks() -> None:
-    runner = Runner(ModelDriver(ops=frozenset({Op.AND, Op.XOR})))
-    path = "dispatchables.not.type (DML_OPERATOR_ELEMENT_WISE_BIT_NOT.Type)"
-    refuse(runner, not_model(), path, "NOT", "built with: AND, XOR (DXGI_ERROR_UNSUPPORTED)")
-
-
-def test_resources_that_do_not_fit(runner: Runner) -> None:
-    model = not_model()
-    model["resources"]["big"] = buffer("UINT8", {"valueCount": 2**21, "value": 0})
-    refuse(runner, model, "resources.big", "2097152 bytes", "less (device memory: ")
-
-
-def square_model(resource: dict[str, Any]) -> dict[str, Any]:
-    """Return BIT_NOT of a 2 x 2 UINT8 tensor that is bound to ``resource``."""
-    model = not_model()
-    model["resources"] = {"in": resource, "out": buffer("UINT8", [0] * 4)}
-    for name in ("InputTensor", "OutputTensor"):
-        model["dispatchables"]["not"]["desc"][name] = tensor("UINT8", [2, 2])
-    return model
-
-
-@pytest.mark.parametrize("count", [1, 3, 5, 8, 100])
-def test_numpy_files_have_the_size_of_the_input(count: int, runner: Runner) -> None:
-    model = square_model({"initialValues": {"sourcePath": "a.npy"}})
-    np.save("a.npy", np.zeros(count, np.uint8))
-    path = "commands[0].bindings.InputTensor"
-    refuse(runner, model, path, f"{count} bytes of in", "4 bytes")
+def test_files_and_padded_values_fill_a_tensor(runner: Runner) -> None:
+    squares = {
+        f"{DESC}.{name}": tensor("UINT8", [2, 2]) for name in ("InputTensor", "OutputTensor")
+    }
     np.save("a.npy", np.zeros((2, 2), np.uint8))
-    assert runner(model)
-
-
-def test_padding_is_no_value(runner: Runner) -> None:
-    values = buffer("UINT8", [1, 2, 3])
-    path = "commands[0].bindings.InputTensor"
-    refuse(runner, square_model(values), path, "3 bytes of in", "4 bytes")
-    assert runner(square_model(values | {"sizeInBytes": 4}))
-
-
-# --- Iterations, and operators as graphs --------------------------------------------------------
+    four = {"resources.out": buffer("UINT8", [0] * 4)}
+    for given in (
+        {"initialValues": {"sourcePath": "a.npy"}},
+        buffer("UINT8", [1, 2, 3], sizeInBytes=4),
+    ):
+        assert runner(changed(squares | four | {"resources.in": given}, not_model()))
 
 
 @pytest.mark.parametrize(("iterations", "values"), [(1, "254, 253, 252"), (2, "1, 2, 3")])
@@ -366,3 +284,108 @@ def test_a_difference_is_found_where_it_arose(runner: Runner) -> None:
     checks = [line for line in runner.lines if line.startswith("Check")]
     assert ["differ" in line for line in checks] == [False, True, False]
     assert "1 of 4 bytes differ, first byte 2 of 'd'" in checks[1]
+
+
+# --- output -----------------------------------------------------------------------------------
+
+
+def write(target: str, **fields: object) -> dict[str, Any]:
+    return {"type": "writeFile", "resource": "v", "targetPath": target, **fields}
+
+
+def holding(data_type: str, values: object, *commands: dict[str, Any], **fields: Any) -> Any:
+    """Return a model of ``commands`` with a resource, v."""
+    model = not_model([*commands])
+    model["resources"]["v"] = buffer(data_type, values, **fields)
+    return model
+
+
+def test_writes_numpy_arrays(runner: Runner) -> None:
+    commands = [write("a.npy"), write("new/b.NPY", dimensions=[2, 3])]
+    assert runner(holding("FLOAT16", [1, 2, 3, 4, 5, "inf"], *commands))
+    assert runner.lines[0] == "Resource 'v' written to 'a.npy'"
+    for name, shape in (("a.npy", (6,)), ("new/b.NPY", (2, 3))):
+        array = np.load(name)
+        assert (array.dtype, array.shape) == (np.dtype(np.float16), shape)
+        assert array.ravel().tolist() == [1, 2, 3, 4, 5, float("inf")]
+
+
+@pytest.mark.parametrize(("given", "size"), [(None, 3), (3, 3), (6, 6), (8, 8)])
+def test_writes_raw_bytes_without_inflation(given: int | None, size: int, runner: Runner) -> None:
+    commands = [write("a.bin"), write("a.npy")]
+    assert runner(holding("UINT8", [1, 2, 3], *commands, sizeInBytes=given))
+    assert Path("a.bin").read_bytes() == bytes([1, 2, 3, 0, 0, 0, 0, 0])[:size]
+    assert np.load("a.npy").size == size
+
+
+def test_writes_images_that_read_back(runner: Runner) -> None:
+    pixels = (np.arange(24, dtype=np.uint8) * 10).reshape(4, 2, 3)
+    command = write("a.png", dimensions=[1, 4, 2, 3])
+    assert runner(holding("UINT8", pixels.ravel().tolist(), command))
+    with Image.open("a.png") as image:
+        assert image.mode == "RGBA"
+        assert np.array_equal(np.asarray(image), pixels.transpose(1, 2, 0))
+    assert runner(holding("UINT8", {"sourcePath": "a.png"}, write("b.npy")))
+    assert np.load("b.npy").tolist() == pixels.ravel().tolist()
+
+
+def test_writes_floats_as_pixels_clamped(runner: Runner) -> None:
+    command = write("a.png", dimensions=[1, 1, 1, 5])
+    assert runner(holding("FLOAT32", [-1, 0, 0.5, 1, 7], command))
+    with Image.open("a.png") as image:
+        assert image.mode == "L"
+        assert np.asarray(image).tolist() == [[0, 0, 127, 255, 255]]
+
+
+def test_writes_jpeg(runner: Runner) -> None:
+    command = write("a.jpg", dimensions=[1, 3, 8, 8])
+    assert runner(holding("UINT8", {"valueCount": 192, "value": 200}, command))
+    with Image.open("a.jpg") as image:
+        assert (image.format, image.size) == ("JPEG", (8, 8))
+
+
+def test_files_are_replaced_whole_or_not(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.bin").write_bytes(b"old")
+    model = holding("UINT8", [1, 2, 3], write("a.bin"))
+
+    def fail(self: Path, target: Path) -> Path:
+        assert self.read_bytes() == bytes([1, 2, 3])  # complete before it takes the name
+        assert self.parent == target.parent
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(ModelFileError, match="No space left on device") as caught:
+            runner(model)
+    assert caught.value.path == "commands[0].targetPath"
+    assert sorted(path.name for path in Path().iterdir()) == ["a.bin", "m.json"]
+    assert Path("a.bin").read_bytes() == b"old"
+    assert runner(model)
+    assert Path("a.bin").read_bytes() == bytes([1, 2, 3])
+    assert sorted(path.name for path in Path().iterdir()) == ["a.bin", "m.json"]
+
+
+# --- timings and comparisons ------------------------------------------------------------------
+
+
+def test_a_timing_has_the_medians_of_its_iterations() -> None:
+    counter = iter([0xFFFF_FFFE, 3, 10, 30, 30, 31])
+    calls: list[int] = []
+    timing = measure(lambda: calls.append(0), BusyCycles(lambda: next(counter)), iterations=3)
+    assert (timing.iterations, timing.cycles, len(calls)) == (3, 5, 3)  # of 5, 20 and 1
+    assert str(timing).endswith(" ms median (CPU), 5 cycles")
+    assert measure(lambda: None, None).cycles is None
+    predicted = measure(lambda: None, BusyCycles(lambda: 7, predicted=True))
+    assert str(predicted).endswith(", 0 cycles predicted")
+
+
+def test_a_comparison_counts_bytes_and_describes_the_first() -> None:
+    want = np.arange(6, dtype="<u2").reshape(2, 3)
+    assert compare(want, want) == Comparison(12)
+    assert str(compare(want, want)) == "12 bytes equal"
+    got = want.copy()
+    got[0, 1] = 0x0302
+    found = compare(got.T, want.T)  # bytes in the order of the elements, not of the memory
+    assert (found.size, found.different) == (12, 2)
+    expected = "2 of 12 bytes differ, first byte number 4: 0x02, expected 0x01"
+    assert str(compare(got.T, want.T, lambda byte: f"number {byte}")) == expected

@@ -1,6 +1,8 @@
 """A model file to be changed at one place, and the assertion that it is refused there."""
 
 import json
+import re
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -33,19 +35,31 @@ MODEL: dict[str, Any] = {
 DELETE = object()
 
 
-def changed(**changes: object) -> dict[str, Any]:
-    """Return the model with values replaced, by path: ``dispatchables__x__type="hlsl"``."""
-    model = json.loads(json.dumps(MODEL))
-    for path, value in changes.items():
-        *parents, last = (int(key) if key.isdigit() else key for key in path.split("__"))
-        target: Any = model
+def _keys(place: str) -> list[Any]:
+    found = re.findall(r"[^.\[\]]+", place)
+    return [int(key) if key.isdigit() else key for key in found]
+
+
+def changed(changes: Mapping[str, object], model: Any = MODEL) -> dict[str, Any]:
+    """Return a copy of a model with values replaced, by their places: ``commands[0].type``."""
+    copy = json.loads(json.dumps(model))
+    for place, value in changes.items():
+        *parents, last = _keys(place)
+        target: Any = copy
         for key in parents:
             target = target[key]
         if value is DELETE:
             del target[last]
         else:
             target[last] = deepcopy(value)
-    return dict(model)
+    return dict(copy)
+
+
+def found_at(value: Any, place: str) -> object:
+    """Return the part of a value at a place in it, as an error shows it."""
+    for key in _keys(place):
+        value = value[key] if isinstance(value, list) else value.get(key, DELETE)
+    return "missing" if value is DELETE else value
 
 
 def load(model: object, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> Model:
@@ -64,8 +78,13 @@ def refuse(
 ) -> None:
     with pytest.raises(ModelFileError) as caught:
         load(model, level)
-    error = caught.value
+    expect_error(caught.value, path, found, expected)
+
+
+def expect_error(error: ModelFileError, path: str, found: object, expected: str) -> None:
+    """Expect that an error of the file names a place, the value there and what is right."""
     assert (error.file, error.path, error.value) == ("m.json", path, found)
     assert expected in error.expected
-    assert f"m.json: {path} is " in str(error)
+    if len(path) < 60:
+        assert f"m.json: {path} is " in str(error)
     assert "\n" not in str(error)
