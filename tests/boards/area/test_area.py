@@ -165,28 +165,6 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert not shown.out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--family", "virtex"], "invalid choice: 'virtex'"),
-        (["--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
-        (["--seeds", "one"], "'one': expected a whole number"),
-        (["--design", "copy-33"], "--design: 'copy-33' is not a design; there are copy-32"),
-        (["--json", "nowhere/at/all.json"], "expected a folder that is there; nowhere/at is not"),
-    ],
-)
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        code = main(["area", *words])
-    except SystemExit as stop:
-        code = stop.code  # type: ignore[assignment]
-    assert code == 2
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert len(shown.err.splitlines()) == 1
-    assert not shown.out
-
-
 def _row(design: Design, lut4: int, *clocks: float, failure: str = "") -> AreaRow:
     path = (Arc("clk-to-q", 0.5, "a"), Arc("routing", 1.5, "b"), Arc("logic", 0.25, "c"))
     placements = [SeedResult(seed, mhz, path) for seed, mhz in enumerate(clocks, 1)]

@@ -125,6 +125,7 @@ def test_bad_arguments(install: Install, run: CommandLine, words: str, expected:
     assert line.endswith("--help)")
 
 
+PIP = "pip install 'bitlane[pictures]' brings it"
 PIL = ModuleNotFoundError("No module named 'PIL'", name="PIL")
 
 
@@ -142,13 +143,7 @@ PIL = ModuleNotFoundError("No module named 'PIL'", name="PIL")
         (OSError("disk gone"), "disk gone"),
         (MemoryError("no room for 1 GiB"), "no room for 1 GiB"),
         (MemoryError(), "MemoryError"),
-        (
-            PIL,
-            (
-                "job needs the Python package PIL, which is not installed: pip install"
-                " 'bitlane[pictures]' brings it"
-            ),
-        ),
+        (PIL, f"job needs the Python package PIL, which is not installed: {PIP}"),
     ],
 )
 def test_errors_that_a_user_can_act_on(
