@@ -1,6 +1,5 @@
 """The driver connects, drives the ring, keeps deadlines, and recovers from faults."""
 
-from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import Any
 
@@ -8,10 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.driver.allocator import Allocation
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
-from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout, LinkError, OutOfDeviceMemory
+from bitlane.errors import DeviceFault, DeviceTimeout, LinkError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import (
@@ -38,6 +36,19 @@ def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
     driver.run(lower(Op.NOT, (rows,), views, driver.geometry.abilities, driver.geometry.memory))
 
 
+def expect_inverted(driver: Driver, rows: int, a: int, y: int) -> None:
+    """Assert that ``rows`` zeros become ones, each before a byte that stays zero."""
+    memory = link_of(driver).memory
+    memory[:] = 0
+    invert_rows(driver, rows, a, y)
+    assert memory[y : y + 2 * rows].tolist() == [255, 0] * rows
+
+
+def link_of(driver: Driver) -> ModelLink:
+    assert isinstance(driver.link, ModelLink)
+    return driver.link
+
+
 def inverting(driver: Driver, count: int, y: int) -> list[Command]:
     """Return the commands that invert ``count`` bytes from address 0 on."""
     views = Streams(View(0, (1,), 1), None, View(y, (1,), 1))
@@ -52,27 +63,17 @@ def one_loop(**changes: Any) -> ModelLink:
 
 
 def test_the_geometry_is_what_the_registers_say() -> None:
-    link = ModelLink(
-        data_bytes=16,
-        loops=3,
-        slots=8,
-        length_bits=20,
-        count_bits=12,
-        memory_base=0x4000,
-        memory_bytes=0x8000,
-        ops=frozenset({Op.NOT, Op.COUNT}),
-        lanes=frozenset({Lane.BITS_32}),
-        modes=frozenset({Mode.DENSE, Mode.REPEAT}),
-        read_ports=1,
-    )
-    geometry = Driver(link).geometry
-    assert (geometry.data_bytes, geometry.loops, geometry.slots) == (16, 3, 8)
-    assert (geometry.length_bits, geometry.count_bits, geometry.read_ports) == (20, 12, 1)
-    assert (geometry.memory_base, geometry.memory_last) == (0x4000, 0xBFFF)
-    assert geometry.memory_bytes == 0x8000
-    assert geometry.ops == {Op.NOT, Op.COUNT}
-    assert geometry.lanes == {Lane.BITS_32}
-    assert geometry.modes == {Mode.DENSE, Mode.REPEAT}
+    numbers = {"data_bytes": 16, "loops": 3, "slots": 8, "length_bits": 20, "count_bits": 12}
+    numbers |= {"memory_base": 0x4000, "memory_bytes": 0x8000, "read_ports": 1}
+    sets: dict[str, Any] = {
+        "ops": frozenset({Op.NOT, Op.COUNT}),
+        "lanes": frozenset({Lane.BITS_32}),
+        "modes": frozenset({Mode.DENSE, Mode.REPEAT}),
+    }
+    given: dict[str, Any] = numbers | sets
+    geometry = Driver(ModelLink(**given)).geometry
+    assert {name: getattr(geometry, name) for name in given} == given
+    assert geometry.memory_last == 0xBFFF
     assert not geometry.counters
 
 
@@ -110,68 +111,13 @@ def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
         invert_rows(first, 4, 0, 0x200)
     link.fail_writes = frozenset()
     link.pretend(5)
-    second = Driver(link)
-    invert_rows(second, 4, 0, 0x200)
-    assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
-
-
-# --- memory -----------------------------------------------------------------------------------
-
-
-def test_memory_is_written_and_read() -> None:
-    driver = Driver(ModelLink(memory_base=0x1000))
-    buffer = driver.allocate(100)
-    content = np.arange(25, dtype="<u4")
-    driver.write(buffer.address, content)
-    assert driver.read(buffer.address, 100).tobytes() == content.tobytes()
-    driver.write(buffer.address, b"")
-    driver.write(buffer.address, memoryview(content))
-    assert driver.read(buffer.address, 0).size == 0
-    driver.free(buffer)
-    with pytest.raises(DeviceError):
-        driver.free(buffer)
-    with pytest.raises(OutOfDeviceMemory):
-        driver.allocate(1 << 21)
-
-
-def test_exchanges_are_checked_like_reads_and_writes() -> None:
-    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
-    content = np.arange(64, dtype=np.uint8)
-    status = CONTROL_BASE + register("STATUS").offset
-    assert driver.exchange([(0x1000, content)], []) == []
-    first, second = driver.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
-    assert first.tolist() == content.tolist()
-    assert second.size == 4
-    for writes, reads in (([(0xFFF, b"a")], []), ([(0x1FFF, b"ab")], []), ([], [(0x1FF0, 17)])):
-        with pytest.raises(ValueError, match="outside"):
-            driver.exchange(writes, reads)
-
-
-@pytest.mark.parametrize(("address", "size"), [(0xFFF, 1), (0x1FFF, 2), (CONTROL_BASE, 4)])
-def test_memory_ends_where_the_device_says(address: int, size: int) -> None:
-    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
-    for access in (lambda: driver.read(address, size), lambda: driver.write(address, bytes(size))):
-        with pytest.raises(ValueError, match="outside"):
-            access()
-
-
-def test_a_link_that_gives_too_little_is_noticed() -> None:
-    class Short(ModelLink):
-        def read(self, address: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-            return super().read(address, size)[: 7 if size == 8 else size]
-
-    with pytest.raises(LinkError, match="7 bytes came from 0x0; expected 8"):
-        Driver(Short()).read(0, 8)
+    expect_inverted(Driver(link), 4, 0, 0x200)
 
 
 # --- the ring ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[True, False], ids=["eager", "one at a time"])
-def eager(request: pytest.FixtureRequest) -> Iterator[bool]:
-    return request.param
-
-
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "one at a time"])
 @pytest.mark.parametrize("slots", [2, 4, 32])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 31, 32, 33, ROWS])
 def test_jobs_of_any_number_of_commands(slots: int, rows: int, eager: bool) -> None:
@@ -213,8 +159,7 @@ def test_on_a_line_a_ring_of_commands_is_one_round_trip(rows: int, trips: int) -
     link = LineLink(loops=1, modes=frozenset({Mode.DENSE}), seed=1)
     driver = Driver(link)
     link.reset_meter()
-    invert_rows(driver, rows, 0, 0x400)
-    assert link.memory[0x400 : 0x400 + 2 * rows].tolist() == [255, 0] * rows
+    expect_inverted(driver, rows, 0, 0x400)
     assert link.exchanges == link.calls == trips
 
 
@@ -261,9 +206,7 @@ def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     link.pretend((1 << 16) - 2)
     driver._queue._submitted = driver._queue._retired = (1 << 16) - 2
     for _ in range(3):
-        link.memory[:] = 0
-        invert_rows(driver, 5, 0, 32)
-        assert link.memory[32:42].tolist() == [255, 0] * 5
+        expect_inverted(driver, 5, 0, 32)
     assert link.doorbell == link.retired == 13
 
 
@@ -297,9 +240,7 @@ def test_a_bus_error_is_reported_and_the_next_job_works() -> None:
     assert "\n" not in str(fault)
 
     link.fail_reads = frozenset()
-    link.memory[:] = 0
-    invert_rows(driver, ROWS, 1, 0x400)
-    assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
+    expect_inverted(driver, ROWS, 1, 0x400)
 
 
 def test_a_write_error_names_its_port() -> None:
@@ -334,8 +275,7 @@ def test_a_doorbell_that_is_refused_is_no_commands_fault() -> None:
     )
     assert not link.log
     assert not link.memory[0x200:].any()
-    invert_rows(driver, 4, 0, 0x200)
-    assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
+    expect_inverted(driver, 4, 0, 0x200)
 
 
 def test_a_changed_device_is_noticed_after_a_fault() -> None:
@@ -360,9 +300,7 @@ def test_a_command_that_never_ends_runs_into_the_deadline() -> None:
     assert "DOORBELL=0xe RETIRED=0xa FAULT=0x0 " in str(caught.value)
     assert isinstance(caught.value, TimeoutError)
 
-    link.memory[:] = 0
-    invert_rows(driver, ROWS, 0, 0x400)
-    assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
+    expect_inverted(driver, ROWS, 0, 0x400)
 
 
 def test_the_deadline_is_for_progress_not_for_the_job() -> None:
@@ -404,9 +342,8 @@ def test_the_next_job_works_once_clear_helps_again(monkeypatch: pytest.MonkeyPat
     link.deaf = False
     link.write(CONTROL_BASE + register("CLEAR").offset, np.array([1], "<u4"))
     before = len(link.log)
-    invert_rows(driver, 3, 0, 0x200)
+    expect_inverted(driver, 3, 0, 0x200)
     assert len(link.log) == before + 1
-    assert link.memory[0x200:0x206].tolist() == [255, 0, 255, 0, 255, 0]
 
 
 def test_a_lost_interrupt_does_not_lose_the_result() -> None:
@@ -418,8 +355,7 @@ def test_a_lost_interrupt_does_not_lose_the_result() -> None:
 
     link = Mute()
     driver = Driver(link, timeout=0.05)
-    invert_rows(driver, 2, 0, 8)
-    assert link.memory[8:11].tolist() == [255, 0, 255]
+    expect_inverted(driver, 2, 0, 8)
 
 
 def test_an_interrupted_wait_leaves_no_command_behind() -> None:
@@ -438,8 +374,7 @@ def test_an_interrupted_wait_leaves_no_command_behind() -> None:
     with pytest.raises(KeyboardInterrupt):
         invert_rows(driver, ROWS, 0, 0x400)
     assert (link.doorbell, link.retired) == (0, 0)
-    invert_rows(driver, ROWS, 0, 0x400)
-    assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
+    expect_inverted(driver, ROWS, 0, 0x400)
 
 
 @pytest.mark.parametrize("step", [2, 7, 40_000, 65_535])
@@ -488,33 +423,3 @@ def test_registers_by_name() -> None:
     for value in (-1, 1 << 32):
         with pytest.raises(ValueError, match="32 bits"):
             driver.write_register("TIMEOUT", value)
-
-
-class ForgetfulLink(ModelLink):
-    """A link that logs the ranges that it may forget."""
-
-    def forget(self, address: int, size: int) -> None:
-        self.traffic.append(("forget", address, size))
-
-
-def test_memory_that_is_given_back_is_forgotten() -> None:
-    link = ForgetfulLink()
-    driver = Driver(link)
-    freed, dropped = driver.allocate(100), driver.allocate(5000)
-    link.traffic.clear()
-    driver.free(freed)
-    assert link.traffic == [("forget", freed.address, 100)]
-    with pytest.raises(DeviceError, match="not allocated"):
-        driver.free(freed)
-    # From within any other call: the driver gets to it when it is next asked for memory.
-    driver.discard([dropped])
-    assert len(link.traffic) == 1
-    driver.allocate(1)
-    assert link.traffic[1:] == [("forget", dropped.address, 5000)]
-
-
-def test_closing_closes_the_link() -> None:
-    link = ModelLink()
-    with Driver(link) as driver:
-        assert driver.allocate(1) == Allocation(0, 1)
-    assert link.closed

@@ -1,9 +1,14 @@
-"""Pieces of device memory never overlap; the last reference frees them, and they merge again."""
+"""Pieces of device memory never overlap; the last reference frees them, and they merge again.
+
+The driver writes and reads the memory, but nothing outside of it.
+"""
 
 import gc
 import pickle
 from threading import Thread
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from bitlane.driver.allocator import Allocation, Allocator
 from bitlane.driver.driver import Driver, Storage
-from bitlane.errors import DeviceError, OutOfDeviceMemory
+from bitlane.errors import DeviceError, LinkError, OutOfDeviceMemory
+from bitlane_rtl.abi import CONTROL_BASE, register
 from support.host.model_link import ModelLink
 
 BASE, SIZE = 0x1008, 4096
@@ -187,3 +193,82 @@ def test_storage_tells_where_it_lies(driver: Driver) -> None:
     assert repr(storage) == f"<bitlane Storage: 64 bytes, at {storage.address:#x}>"
     storage.close()
     assert repr(storage) == "<bitlane Storage: 64 bytes, closed>"
+
+
+# --- reads and writes -------------------------------------------------------------------------
+
+
+def test_memory_is_written_and_read() -> None:
+    driver = Driver(ModelLink(memory_base=0x1000))
+    buffer = driver.allocate(100)
+    content = np.arange(25, dtype="<u4")
+    driver.write(buffer.address, content)
+    assert driver.read(buffer.address, 100).tobytes() == content.tobytes()
+    driver.write(buffer.address, b"")
+    driver.write(buffer.address, memoryview(content))
+    assert driver.read(buffer.address, 0).size == 0
+    driver.free(buffer)
+    with pytest.raises(DeviceError):
+        driver.free(buffer)
+    with pytest.raises(OutOfDeviceMemory):
+        driver.allocate(1 << 21)
+
+
+def test_exchanges_are_checked_like_reads_and_writes() -> None:
+    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
+    content = np.arange(64, dtype=np.uint8)
+    status = CONTROL_BASE + register("STATUS").offset
+    assert driver.exchange([(0x1000, content)], []) == []
+    first, second = driver.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
+    assert first.tolist() == content.tolist()
+    assert second.size == 4
+    for writes, reads in (([(0xFFF, b"a")], []), ([(0x1FFF, b"ab")], []), ([], [(0x1FF0, 17)])):
+        with pytest.raises(ValueError, match="outside"):
+            driver.exchange(writes, reads)
+
+
+@pytest.mark.parametrize(("address", "size"), [(0xFFF, 1), (0x1FFF, 2), (CONTROL_BASE, 4)])
+def test_memory_ends_where_the_device_says(address: int, size: int) -> None:
+    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
+    for access in (lambda: driver.read(address, size), lambda: driver.write(address, bytes(size))):
+        with pytest.raises(ValueError, match="outside"):
+            access()
+
+
+def test_a_link_that_gives_too_little_is_noticed() -> None:
+    class Short(ModelLink):
+        def read(self, address: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+            return super().read(address, size)[: 7 if size == 8 else size]
+
+    with pytest.raises(LinkError, match="7 bytes came from 0x0; expected 8"):
+        Driver(Short()).read(0, 8)
+
+
+class ForgetfulLink(ModelLink):
+    """A link that logs the ranges that it may forget."""
+
+    def forget(self, address: int, size: int) -> None:
+        self.traffic.append(("forget", address, size))
+
+
+def test_memory_that_is_given_back_is_forgotten() -> None:
+    link = ForgetfulLink()
+    driver = Driver(link)
+    freed, dropped = driver.allocate(100), driver.allocate(5000)
+    link.traffic.clear()
+    driver.free(freed)
+    assert link.traffic == [("forget", freed.address, 100)]
+    with pytest.raises(DeviceError, match="not allocated"):
+        driver.free(freed)
+    # From within any other call: the driver gets to it when it is next asked for memory.
+    driver.discard([dropped])
+    assert len(link.traffic) == 1
+    driver.allocate(1)
+    assert link.traffic[1:] == [("forget", dropped.address, 5000)]
+
+
+def test_closing_closes_the_link() -> None:
+    link = ModelLink()
+    with Driver(link) as driver:
+        assert driver.allocate(1) == Allocation(0, 1)
+    assert link.closed
