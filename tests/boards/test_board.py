@@ -1,17 +1,26 @@
-"""Every board is sound data, and small enough to be read; its PLL meets the data sheet's limits."""
+"""Every board is sound data, and small enough to be read; its PLL meets the data sheet's limits.
+
+The last LED of a board blinks while its PHY works at another speed than a gigabit.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from amaranth.hdl import ClockDomain, Module
 
 import bitlane_boards
+import cppsim
 from bitlane_boards import boards
 from bitlane_boards.board import CHOICES, Board, MemoryKind
 from bitlane_boards.flow.families import FLOWS
 from bitlane_boards.flow.platform import expect_clock, load_platform
 from bitlane_boards.flow.pll import ECP5, GW1N_9C, ICE40, Pll, PllError, settings
+from bitlane_boards.flow.top import Top
+from bitlane_boards.full_circuit import full_on_block_ram
 from bitlane_rtl.abi import Mode, Op
 
 FOLDER = Path(bitlane_boards.__file__).parent
@@ -173,3 +182,45 @@ def test_two_outputs_divide_one_oscillator() -> None:
     message = "makes 125000000 Hz and 87500000 Hz of 25000000 Hz"
     with pytest.raises(PllError, match=message):  # 875 MHz would be too fast
         settings(ECP5, 25 * MHZ, 125 * MHZ, 87_500_000)
+
+
+# --- the light of the line ----------------------------------------------------------------------
+
+
+CLOCK_HZ = 100
+"""The light changes after 64 clocks."""
+
+SLOW_BOARD = replace(
+    boards()["ecpix5"],
+    clock_hz=CLOCK_HZ,
+    memory=MemoryKind.BLOCK,
+    configuration=full_on_block_ram(16),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault_led", "light"), [("r", "fault"), (None, "busy")])
+def test_a_light_of_the_board_blinks(fault_led: str | None, light: str) -> None:
+    top: Any = Top(replace(SLOW_BOARD, fault_led=fault_led))
+    m = Module()
+    for name in ("rx", "tx", "sync"):
+        m.domains += ClockDomain(name)
+    m.submodules.top = top
+    simulator = cppsim.Simulator(m)
+    for number, name in enumerate(("rx", "tx", "sync")):
+        simulator.add_clock(8e-9, phase=(1 + number) * 1e-9, domain=name)
+
+    async def testbench(ctx: Any) -> None:
+        for status, changes in ((0b1101, 0), (0b1011, 4), (0b1101, 0)):
+            ctx.set(top.received.data, status)
+            await ctx.tick("sync").repeat(8)
+            levels = {"busy": [], "fault": []}
+            for _ in range(256):
+                await ctx.tick("sync")
+                for name, seen in levels.items():
+                    seen.append(ctx.get(getattr(top, name)))
+            found = {name: sum(a != b for a, b in pairwise(seen)) for name, seen in levels.items()}
+            assert found == {"busy": 0, "fault": 0} | {light: changes}
+
+    simulator.add_testbench(testbench)
+    simulator.run()
