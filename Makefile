@@ -174,7 +174,7 @@ venv: $(CHECK_READY) ## Set up the environment that demo and all tests use
 
 clean: ## Remove what demo, tests and builds have written
 	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache cppsim/.pytest_cache cppsim/.hypothesis
-	@find rtl cppsim sim host boards tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find rtl cppsim sim host boards tools tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "cleaned; the environment $(VENV) is kept (make distclean removes it too)"
 
 distclean: clean ## Remove the environment too

@@ -1,19 +1,106 @@
-"""Tests of the tiers: their second run in `.ci/run`, and the cases that the commit chooses."""
+"""The tiers: seeds and examples of each, a second run in `.ci/run`, and the seconds of modules."""
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from support.durations import read
+from support.durations import RECORDED, add, is_there, main, module, read, record
 from support.processes import run_python
 from support.rotation import REPLAY
-from support.seeds import slow
+from support.seeds import DEEP, FACTOR, FULL, QUICK, SINGLE, examples, seeds, slow
 
 pytestmark = pytest.mark.any_circuit
 
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(FACTOR, raising=False)
+    monkeypatch.delenv(SINGLE, raising=False)
+    monkeypatch.setenv(REPLAY, "some")
+    before = settings.get_current_profile_name()
+    yield
+    settings.load_profile(before)
+
+
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 2), (DEEP, 30)])
+def test_the_seeds_of_the_outer_tiers_are_fixed(tier: str, count: int) -> None:
+    settings.load_profile(tier)
+    assert list(seeds(2, 10)) == list(range(count))
+
+
+@pytest.mark.parametrize(
+    ("few", "most", "count"), [(2, 10, 3), (1, 3, 2), (4, 8, 5), (2, 2, 2), (20, 200, 34)]
+)
+def test_the_full_tier_has_a_sixth_of_the_seeds(few: int, most: int, count: int) -> None:
+    settings.load_profile(FULL)
+    found = list(seeds(few, most))
+    assert len(found) == count
+    assert found == sorted(set(found))
+    assert found[:few] == list(range(few))
+    assert max(found) < most
+
+
+def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.load_profile(FULL)
+    seen, before = set[int](), list[int]()
+    for commit in range(40):
+        monkeypatch.setenv(REPLAY, f"{commit:08}")
+        found = list(seeds(10, 100))
+        assert list(seeds(10, 100)) == found != before
+        seen, before = seen | set(found), found
+    assert len(seen) > 90, "of 100"
+
+
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])
+def test_the_profile_chooses_the_number_of_examples(tier: str, count: int) -> None:
+    settings.load_profile(tier)
+    assert examples(0.5).max_examples == count
+    assert examples(0).max_examples == 1
+
+
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 6), (FULL, 7), (DEEP, 90)])
+def test_a_factor_multiplies_all(tier: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.load_profile(tier)
+    monkeypatch.setenv(FACTOR, "3")
+    assert len(seeds(2, 10)) == count
+
+
+def test_slow_parameters_have_the_mark() -> None:
+    parameters = slow(1, "two")
+    assert (parameters.values, [mark.name for mark in parameters.marks]) == ((1, "two"), ["slow"])
+
+
+@pytest.mark.parametrize("tier", [QUICK, FULL])
+def test_a_single_seed_is_replayed_alone(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.load_profile(tier)
+    monkeypatch.setenv(FACTOR, "3")
+    monkeypatch.setenv(SINGLE, "70")
+    assert seeds(2, 10) == range(70, 71)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        (FACTOR, "0", "SEEDS: '0'; expected a whole number from 1 on"),
+        (FACTOR, "-1", "SEEDS: '-1'; expected a whole number from 1 on"),
+        (SINGLE, "-7", "SEED: '-7'; expected a whole number from 0 on"),
+        (FACTOR, "ten", "SEEDS: 'ten'; expected a whole number from 1 on"),
+    ],
+)
+def test_other_values_are_refused(
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError) as error:
+        seeds(2, 10)
+    assert str(error.value) == message
+
 
 MODULE = """
 import pytest
@@ -162,3 +249,41 @@ def test_programs_end_at_an_interrupt_behind_an_ampersand(tmp_path: Path) -> Non
     words = ["-c", ROOT / "pyproject.toml", f"--rootdir={tmp_path}", tmp_path]
     ran = run_python("-c", ignoring, *words)
     assert "ValueError" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_a_module_is_named_from_the_folder_of_tests() -> None:
+    assert module("tests/rtl/test_core.py::test_some[a::b]") == "rtl/test_core.py"
+    assert module("cppsim/tests/test_mode.py::test_some") == "cppsim/tests/test_mode.py"
+
+
+def test_the_seconds_of_two_runs_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "below" / "seconds.json"
+    add(path, {"b": 1.25, "a": 2})
+    add(path, {"b": 2, "c": 0.04})
+    assert list(read(path).items()) == [("a", 2), ("b", 3.2), ("c", 0)]
+
+
+def test_a_module_with_stored_verdicts_keeps_its_seconds(tmp_path: Path) -> None:
+    path, slowest = tmp_path / "seconds.json", max(read(), key=lambda name: read()[name])
+    add(path, {slowest: 1, "new": 1}, {slowest, "new"})
+    assert read(path) == {slowest: read()[slowest], "new": 1}
+
+
+def test_only_modules_that_are_there_are_recorded(tmp_path: Path) -> None:
+    path, recorded = tmp_path / "seconds.json", tmp_path / "recorded.json"
+    alone = "cppsim/tests/test_mode.py"
+    add(recorded, {"test_tiers.py": 3, "test_known.py": 4, alone: 2, "gone/test_gone.py": 5})
+    add(path, {"test_tiers.py": 1, "gone/test_other.py": 2})
+    record(path, recorded)
+    assert read(recorded) == {alone: 2, "test_known.py": 4, "test_tiers.py": 1}
+
+
+def test_seconds_that_were_not_measured_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "none.json")]) == 1
+    assert "none.json: no such file; `make ci` measures" in capsys.readouterr().err
+
+
+def test_modules_with_recorded_seconds_are_there() -> None:
+    assert [name for name in read(RECORDED) if not is_there(name)] == []

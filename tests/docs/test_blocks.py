@@ -1,6 +1,7 @@
 """Every code block of every page runs: Python and quick commands print the output on the page.
 
-A block of an unknown kind fails the test: add its kind here, or add a test that checks it.
+`tests/package` runs the commands of pip. A block of an unknown kind fails the test: add its kind
+here, or add a test that checks it.
 """
 
 import argparse
@@ -30,17 +31,8 @@ SHELL = ("", "console", "sh")
 """Languages of blocks of shell lines; ``console`` has prompts and the output of commands."""
 
 _PLAIN = {
-    ".",
-    "cd",
-    "cp",
-    "export",
-    "genhtml",
-    "git",
-    "ls",
-    "mkdir",
-    "openFPGALoader",
-    "pre-commit",
-    "sh",
+    *(".", "cd", "cp", "export", "genhtml", "git", "ls", "mkdir"),
+    *("openFPGALoader", "pip", "pre-commit", "sh"),
 }
 """Programs of any shell or any user of the page; their arguments are not checked."""
 
@@ -88,8 +80,6 @@ def complaint(words: Sequence[str]) -> str:
     if program == "make":
         unknown = {word for word in arguments if "=" not in word} - _targets()
         return f"make has no target {sorted(unknown)}" if unknown else ""
-    if program == "pip":
-        return _not_installable(arguments)
     if program == "python" and arguments[:1] == ["-m"]:
         return "" if importlib.util.find_spec(arguments[1]) else f"no module {arguments[1]}"
     if program == "python" and arguments[:1] and arguments[0].endswith(".py"):
@@ -123,24 +113,6 @@ def _refused(arguments: Sequence[str]) -> str:
         except SystemExit as end:
             return said.getvalue() if end.code else ""
     return ""
-
-
-def _not_installable(arguments: Sequence[str]) -> str:
-    """Return a complaint about requested extras that neither project has, or ""."""
-    known = {
-        extra
-        for folder in (ROOT, ROOT / "cppsim")
-        for extra in tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))[
-            "project"
-        ]["optional-dependencies"]
-    }
-    asked = {
-        extra
-        for word in arguments
-        for extras in re.findall(r"^(?:\.|\./cppsim|bitlane|cppsim)\[([\w,]+)\]", word)
-        for extra in extras.split(",")
-    }
-    return f"no extra {sorted(asked - known)}" if asked - known else ""
 
 
 @cache
@@ -230,7 +202,7 @@ def test_the_commands_of_a_page_are_taken(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
-    named = [word for word in code_words(page) if re.match(r"(bitlane|make|pip) [a-z-]", word)]
+    named = [word for word in code_words(page) if re.match(r"(bitlane|make) [a-z-]", word)]
     wrong = {word: complaint_in_text(shlex.split(re.split(r" [>|] ", word)[0])) for word in named}
     assert {word: why for word, why in wrong.items() if why} == {}
 

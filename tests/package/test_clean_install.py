@@ -1,7 +1,8 @@
-"""The wheels work in an environment that holds nothing else.
+"""The wheels work in an environment that holds nothing else, and cppsim's folder passes its tests.
 
-`make package` installs them on every Python that they allow; a version that is not on the PATH
-fails its test. pip installs the wheels' requirements.
+`make package` installs the wheels on every Python that they allow; a version that is not on the
+PATH fails its test. cppsim is tested with the oldest Amaranth that it allows, with the newest of
+the index, and with the newest pre-release, if there is one.
 """
 
 import os
@@ -82,5 +83,42 @@ def run(*words: str | Path, folder: Path) -> str:
 
 
 def clean(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**kept, "BITLANE_CACHE": str(folder / "cache"), "BITLANE_DEVICE": "sim"}
+    return {**without_python(), "BITLANE_CACHE": str(folder / "cache"), "BITLANE_DEVICE": "sim"}
+
+
+def without_python() -> dict[str, str]:
+    """Return the environment without the variables that Python reads."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+PROJECT = ROOT / "cppsim"
+SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+ALLOWED = next(
+    text for text in SETTINGS["project"]["dependencies"] if text.startswith("amaranth")
+).removeprefix("amaranth")
+OLDEST = re.search(r">=([\d.]+)", ALLOWED)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("wanted", ["oldest", "newest", "newest with pre-releases"])
+def test_the_folder_alone_passes_its_tests(wanted: str, tmp_path: Path) -> None:
+    assert OLDEST, f"{ALLOWED!r}: expected the oldest version"
+    amaranth = f"amaranth=={OLDEST[1]}" if wanted == "oldest" else f"amaranth{ALLOWED}"
+    folder = tmp_path / "cppsim"
+    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    pre = ["--pre"] if "pre-releases" in wanted else []
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *pre, amaranth], check=True)
+    tools = SETTINGS["dependency-groups"]["test"]
+    subprocess.run([*pip, "--editable", str(folder), *tools], check=True)
+    tests = [python, "-m", "pytest", "-q", "-m", "not slow and not deep", "-n", "2"]
+    ran = subprocess.run(
+        tests, cwd=folder, env=without_python(), capture_output=True, text=True, check=False
+    )
+    freeze = [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+    listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout
+    print(*re.findall(r"^amaranth==.*$", listed, flags=re.M), ran.stdout.splitlines()[-1:])
+    assert ran.returncode == 0, ran.stdout[-5000:]

@@ -1,11 +1,16 @@
-"""Names are unique: one public class a name in a project, one public thing a name in a package."""
+"""Names of the project are unique, and its files for a forge and an editor are up to date."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+import bitlane
 
 ROOT = Path(__file__).parents[1]
 BITLANE = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
@@ -78,3 +83,59 @@ def test_no_module_of_one_tree_of_tests_hides_one_of_the_other() -> None:
     assert ours
     assert theirs
     assert ours & theirs == set()
+
+
+CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def loaded(file: str) -> Any:
+    return yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))
+
+
+def test_the_workflow_runs_what_continuous_integration_runs_and_nothing_else() -> None:
+    workflow = loaded(".github/workflows/ci.yml")
+    [job] = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert workflow["permissions"] == {"contents": "read"}
+    # YAML 1.1 reads the key `on` as a truth value.
+    assert set(workflow[True]) == {"push", "pull_request"}
+    [versions] = (x["with"]["python-version"] for x in job["steps"] if "python-version" in str(x))
+    project = (ROOT / "pyproject.toml").read_text()
+    assert set(versions.split()) == set(re.findall(r":: (3\.\d+)\b", project))
+    assert f'requires-python = ">={versions.split()[-1]}"' in project, "the last one is `python`"
+
+
+def test_the_hooks_are_local_and_call_make_lint() -> None:
+    [repository] = loaded(".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"
+    assert [hook["entry"] for hook in repository["hooks"]] == ["make lint"]
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = loaded("CITATION.cff")
+    assert citation["version"] == bitlane.__version__
+    assert citation["license"] == "MIT"
+    [date] = re.findall(rf"^## {re.escape(bitlane.__version__)} - (\S+)$", CHANGES, flags=re.M)
+    assert str(citation["date-released"]) == date
+
+
+def test_the_changes_begin_with_what_is_unreleased_and_go_back_in_time() -> None:
+    titles = re.findall(r"^## (\S+)", CHANGES, flags=re.M)
+    assert titles[0] == "Unreleased"
+    assert titles[1] == bitlane.__version__
+    numbers = [tuple(int(x) for x in title.split(".")) for title in titles[1:]]
+    assert numbers == sorted(numbers, reverse=True)
+    kinds = set(re.findall(r"^### (.*)$", CHANGES, flags=re.M))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+@pytest.mark.parametrize("suffix", [".py", ".md", ".toml", ".yml"])
+def test_files_are_as_the_editors_settings_say(suffix: str) -> None:
+    tops = ("rtl", "cppsim", "sim", "host", "boards", "docs", "examples", ".github")
+    files = [*ROOT.glob(f"*{suffix}")]
+    files += [path for top in tops for path in (ROOT / top).rglob(f"*{suffix}")]
+    assert files
+    for path in files:
+        data = path.read_bytes()
+        assert data.endswith(b"\n") or not data, path
+        assert not re.search(rb"[ \t\r]+$", data, flags=re.M), path
