@@ -135,7 +135,7 @@ gpu: ## Compare a GPU with threads and the single simulator, and measure it (BAT
 	@$(GPU_PYTHON) -m cppsim.batch --gpu
 	@test -e $(BATCHES)/system/circuit.json || $(MAKE) --no-print-directory batches
 	@$(GPU_PYTHON) -m cppsim.batch --compare $(BATCHES)/equality/*
-	@$(GPU_PYTHON) -m simulators.batch $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
+	@$(GPU_PYTHON) -m simulators.run batch --folder $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
 
 docs: $(CHECK_READY) ## Build the site from docs/ and the docstrings into build/site
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site

@@ -16,8 +16,7 @@ from typing import ClassVar
 import pytest
 
 from suites import run
-from suites.measure import PROCESSOR, Outcome, Run, Runner
-from suites.suite import NoSuite, Suite, read
+from suites.suite import PROCESSOR, NoSuite, Outcome, Run, Runner, Suite, read
 
 TESTS = """
 import sys
@@ -85,12 +84,25 @@ def test_a_run_without_results_leaves_the_others(
     assert errors.startswith("warm: small: no results")
 
 
-def test_a_suite_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main([str(file.parent), "--file", str(file)]) == 2
-    assert "expected a clone of owner/small" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ([], 2, "suite ", "expected a clone of owner/small"),
+        (["large"], 2, "", "large: not a suite; expected one of small\n"),
+        (["--requires"], 0, "amaranth\npytest\n", ""),
+    ],
+    ids=["no clone", "unknown", "packages"],
+)
+def test_words_that_run_no_suite(
+    words: list[str], code: int, out: str, err: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main([str(file.parent), *words, "--file", str(file)]) == code
+    printed = capsys.readouterr()
+    assert printed.out.startswith(out)
+    assert err in printed.err
 
 
-def test_a_missing_clone_is_fetched(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_clone_is_fetched_at_its_commit(file: Path) -> None:
     [suite] = read(file)
     source, clones = file.parent / "clones", file.parent / "fetched"
     clones.mkdir()
@@ -102,30 +114,27 @@ def test_a_missing_clone_is_fetched(file: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(NoSuite, match=r"small: .*nowhere/owner/small"):
         suite.clone_from("nowhere/", file.parent)
     assert not (file.parent / "small").exists()
-
-
-def test_a_copy_without_git_is_taken_as_it_is(file: Path, tmp_path: Path) -> None:
-    [suite] = read(file)
-    shutil.rmtree(file.parent / "clones/small/.git")
-    folder = suite.export(file.parent / "clones", tmp_path / "target")
+    other = Suite(**{**vars(suite), "commit": "0" * 40})
+    with pytest.raises(NoSuite, match=r"small: fatal: .*0000; expected a clone of owner/small"):
+        other.export(source, file.parent / "other")
+    shutil.rmtree(source / "small/.git")  # a copy without git is taken as it is
+    folder = suite.export(source, file.parent / "copy")
     assert (folder / "test_small.py").read_text() == "def test_same():\n    assert False\n"
 
 
-def _compared(suite: Suite, group: str, cold: Run, warm: Run) -> run.Comparison:
-    member = Suite(**{**vars(suite), "group": group})
-    base = Run({"one": Outcome("passed"), "two": Outcome("passed")}, 10.0, [])
-    return run.Comparison(member, {run.PYSIM: base, "cold": cold, "warm": warm})
+PASSED, FAILED = Outcome("passed"), Outcome("failed", "Because")
 
 
 def test_the_sums_of_a_group_are_of_its_suites(file: Path) -> None:
     [suite] = read(file)
-    passed, failed = Outcome("passed"), Outcome("failed", "Because")
-    same = Run({"one": passed, "two": passed}, 5.0, [])
-    other = Run({"one": passed, "two": failed}, 2.0, [])
+    base = Run({"one": PASSED, "two": PASSED}, 10.0, [])
+    same = Run({"one": PASSED, "two": PASSED}, 5.0, [])
+    other = Run({"one": PASSED, "two": FAILED}, 2.0, [])
     compared = [
-        _compared(suite, "all", same, other),
-        _compared(suite, "alone", same, same),
-        _compared(suite, "all", same, same),
+        run.Comparison(
+            Suite(**{**vars(suite), "group": group}), {run.PYSIM: base, "cold": same, "warm": warm}
+        )
+        for group, warm in (("all", other), ("alone", same), ("all", same))
     ]
     [line] = run.sums(compared)
     assert line.split() == ["all", "4", "3", "1", "20.0", "10.0", "(0.50)", "7.0", "(0.35)"]
@@ -138,7 +147,7 @@ class _Faster(Runner):
 
     def run(self, options: Sequence[str] = (), cache: Path | None = None) -> Run:
         _Faster.taken -= 1
-        return Run({"one": Outcome("passed")}, self.taken, [])
+        return Run({"one": PASSED}, self.taken, [])
 
 
 def test_a_suite_is_repeated_and_the_best_round_counts(
@@ -152,38 +161,27 @@ def test_a_suite_is_repeated_and_the_best_round_counts(
 
 
 def test_of_two_rounds_the_failure_and_the_fewer_seconds_count() -> None:
-    passed, failed = Outcome("passed"), Outcome("failed", "Because")
-    first = Run({"one": passed, "two": failed, "three": passed}, 5.0, ["summary"])
-    second = Run({"one": passed, "two": passed}, 4.0, [])
-    both = {"one": passed, "two": failed, "three": Outcome("missing")}
+    first = Run({"one": PASSED, "two": FAILED, "three": PASSED}, 5.0, ["summary"])
+    second = Run({"one": PASSED, "two": PASSED}, 4.0, [])
+    both = {"one": PASSED, "two": FAILED, "three": Outcome("missing")}
     assert first.with_round(second) == Run(both, 4.0, ["summary"])
 
 
-def test_the_packages_of_all_suites_are_listed(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run.main([str(file.parent), "--file", str(file), "--requires"]) == 0
-    assert capsys.readouterr().out == "amaranth\npytest\n"
-
-
-def test_an_unknown_suite_is_refused_with_those_that_exist(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run.main([str(file.parent), "large", "--file", str(file)]) == 2
-    assert capsys.readouterr().err == "large: not a suite; expected one of small\n"
+def limited(seconds: Path, limit: int, *command: str | Path) -> list[str]:
+    return [sys.executable, str(PROCESSOR), str(seconds), str(limit), *map(str, command)]
 
 
 def test_processes_that_outlive_the_command_are_counted(tmp_path: Path) -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     script = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
-    command = [sys.executable, PROCESSOR, tmp_path / "seconds", "20", sys.executable, "-c", script]
+    command = limited(tmp_path / "seconds", 20, sys.executable, "-c", script)
     subprocess.run(command, check=True)
     assert float((tmp_path / "seconds").read_text()) > 0.3
 
 
 def test_a_command_is_ended_at_its_limit(tmp_path: Path) -> None:
     start = time.monotonic()
-    ran = subprocess.run([sys.executable, PROCESSOR, tmp_path / "seconds", "1", "sleep", "60"])
+    ran = subprocess.run(limited(tmp_path / "seconds", 1, "sleep", "60"))
     assert ran.returncode == 1
     assert time.monotonic() - start < 30
     assert not (tmp_path / "seconds").exists()
@@ -195,8 +193,7 @@ def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
         f"import fcntl, time; file = open({str(held)!r}, 'w');"
         " fcntl.flock(file, fcntl.LOCK_EX); time.sleep(60)"
     )
-    limited = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60"]
-    command = [*limited, sys.executable, "-c", hold]
+    command = limited(tmp_path / "seconds", 60, sys.executable, "-c", hold)
     start = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(60)"
     caller = subprocess.Popen([sys.executable, "-c", start])
     try:
@@ -232,10 +229,3 @@ def test_every_suite_names_a_whole_commit() -> None:
         assert re.fullmatch("[0-9a-f]{40}", suite.commit), suite.name
         assert suite.tests, suite.name
         assert suite.requires, suite.name
-
-
-def test_a_clone_without_the_commit_is_refused(file: Path, tmp_path: Path) -> None:
-    [suite] = read(file)
-    other = Suite(**{**vars(suite), "commit": "0" * 40})
-    with pytest.raises(NoSuite, match=r"small: fatal: .*0000; expected a clone of owner/small"):
-        other.export(file.parent / "clones", tmp_path / "target")

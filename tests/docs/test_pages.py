@@ -244,14 +244,6 @@ def test_the_page_states_the_bounds_of_the_bounded_proofs() -> None:
     assert f"bounded to {max(bounds)} cycles, and random" in said("docs/architecture.md")
 
 
-def test_no_page_says_that_all_code_blocks_are_run() -> None:
-    """Builds of boards and durations are not compared: see MEASURED in `test_blocks`."""
-    claims = re.compile(r"(every|each|all) code blocks?", re.I)
-    # The change list keeps its claims about past releases.
-    pages = [name(page) for page in PAGES if page.name != "CHANGELOG.md"]
-    assert {page: claims.findall(said(page)) for page in pages if claims.search(said(page))} == {}
-
-
 def test_pages_and_messages_add_an_extra_by_one_command() -> None:
     """`pip install '.[x]'` would replace the editable installation of `make demo` by a copy."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -313,16 +305,3 @@ def foreign(tree: ast.Module) -> Iterator[str]:
             of = node.value.id if isinstance(node.value, ast.Name) else ""
             if of not in ("cls", "os", "self", "sys") and node.attr not in OWN:
                 yield node.attr
-
-
-def test_the_generators_that_the_page_names_write_code() -> None:
-    """Two of the three generators have one base class."""
-    page = said("cppsim/docs/how_it_works.md")
-    for file in ("cpp/simulation.py", "model/source.py"):
-        assert f"`src/cppsim/{file}`" in page
-        text = (CPPSIM / file).read_text(encoding="utf-8")
-        assert re.search(r"^from \.(\.cpp\.)?writer import .*\bWriter$", text, re.MULTILINE)
-    assert "`src/cppsim/cpp/writer.py`" in page
-    batch = Path("batch/source.py")
-    assert f"`src/cppsim/{batch}`" in page
-    assert "import Writer" not in (CPPSIM / batch).read_text(encoding="utf-8")

@@ -5,7 +5,6 @@ The browser is an npm package, unpacked once. The test controls it by its DevToo
 """
 
 import asyncio
-import base64
 import json
 import os
 import shutil
@@ -136,15 +135,6 @@ class Page:
             " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         return place[0], place[1]
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write a PNG of the window, or of the whole page."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            clip = {"x": 0, "y": 0, "scale": 1, **{k: size[k] for k in ("width", "height")}}
-            answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """`make mutants`: the changes that are made, the tests that judge one, and the verdict."""
 
 import ast
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from mutants.changes import Change, Equivalent, Kind, apply, changes, equivalent
 from mutants.netlists import circuits, is_same, netlist
 from mutants.packages import PACKAGES, PROJECT, Package
 from mutants.run import Answer, Outcome, judge, report
-from mutants.workplace import NoAnswer
+from mutants.workplace import NoAnswer, Workplace
 from support.seeds import stride
 
 RTL, HOST = PACKAGES["rtl"], PACKAGES["host"]
@@ -226,8 +226,8 @@ def change(summary: str) -> Change:
 ADDED, FACTOR = change("a + b * 0 -> (a - b * 0)"), change("0 -> 1")
 
 
-class Place:
-    """A stand-in for a `Workplace`; ``asked`` lists the requests of `judge` in order."""
+class Place(Workplace):
+    """A stand-in that runs nothing; ``asked`` lists the requests of `judge` in order."""
 
     def __init__(self, *failing: str, same: bool = False, package: Package = RTL) -> None:
         self.package = package
@@ -240,8 +240,9 @@ class Place:
     def warm_up(self, file: str, tests: Sequence[str]) -> None:
         self.warmed.append(file)
 
-    def changed(self, change: Change) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def changed(self, change: Change) -> Iterator[None]:
+        yield
 
     def fails(self, tests: Sequence[str]) -> str:
         self.asked += tests

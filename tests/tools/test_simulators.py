@@ -195,18 +195,18 @@ def test_a_folder_is_measured_without_amaranth(
 ) -> None:
     monkeypatch.setattr(batch, "OPTIONS", SMALL)
     assert run.main(["batch", "--export", str(tmp_path / "there")]) == DONE
-    command = f"python -m simulators.batch {tmp_path / 'there'}"
+    command = f"python -m simulators.run batch --folder {tmp_path / 'there'}"
     assert capsys.readouterr().out == f"Measure it with: {command}\n"
     code = f"import sys, runpy; sys.path.append({str(TOOLS)!r}); sys.modules['amaranth'] = None;"
-    code += "runpy.run_module('simulators.batch', run_name='__main__')"
-    words = ["-c", code, str(tmp_path / "there"), "--backend", "threads"]
+    code += "runpy.run_module('simulators.run', run_name='__main__')"
+    words = ["-c", code, "batch", "--folder", str(tmp_path / "there"), "--backend", "threads"]
     words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
     assert succeed(sys.executable, *words).startswith(f"{batch.HEADER}\nthreads, 1 core")
     text = page([json.loads((tmp_path / "batch.json").read_text(encoding="utf-8"))])
     assert "## Many systems at once" in text
     assert "| threads, 1 core | 2 | " in text
     (tmp_path / "there" / "circuit.json").write_text("{}", encoding="utf-8")
-    assert batch.main([str(tmp_path / "there")]) == UNUSABLE
+    assert run.main(["batch", "--folder", str(tmp_path / "there")]) == UNUSABLE
     assert "holds no circuit" in capsys.readouterr().err
 
 
@@ -283,7 +283,7 @@ def test_json_has_the_figures_and_what_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
-    monkeypatch.setattr("simulators.run.measure_verilator", lambda progress: figures)
+    monkeypatch.setattr("simulators.speeds.measure_verilator", lambda progress: figures)
     file = tmp_path / "verilator.json"
     assert run.main(["verilator", "--json", str(file)]) == DONE
     written = json.loads(file.read_text())

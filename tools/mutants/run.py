@@ -13,12 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
 
 from mutants.changes import Change, Equivalent, changes, equivalents, sample
 from mutants.packages import PACKAGES, PROJECT, Package
@@ -49,26 +47,9 @@ class Answer:
     late: bool = False
 
 
-class Place(Protocol):
-    """The members of a `Workplace` that `judge` uses."""
-
-    @property
-    def package(self) -> Package: ...
-
-    def warm_up(self, file: str, tests: Sequence[str]) -> None: ...
-
-    def changed(self, change: Change) -> AbstractContextManager[None]: ...
-
-    def fails(self, tests: Sequence[str]) -> str: ...
-
-    def pass_unchanged(self, tests: Sequence[str], by: str) -> bool: ...
-
-    def has_same_netlists(self, file: str) -> bool: ...
-
-
 def judge(
     change: Change,
-    place: Place,
+    place: Workplace,
     known: Sequence[Equivalent],
     *,
     folder_only: bool = False,

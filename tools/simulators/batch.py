@@ -1,15 +1,10 @@
 """Instance-cycles a second of many systems at once, on threads and on a GPU, every byte checked.
 
-    python -m simulators.batch FOLDER --json FILE
-
-measures the circuit of a folder that `python -m simulators.run batch --export FOLDER` has
-written, and needs no Amaranth.
+Needs no Amaranth, if a folder has the circuit.
 """
 
-import argparse
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -17,12 +12,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from bitlane.errors import BitlaneError
-from bitlane.files import expect_writable
-from bitlane_sim.campaigns.command import count
-from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
+from bitlane_sim.campaigns.folder import HarnessCircuit
 from bitlane_sim.figures import printed, record, write_json
-from cppsim.errors import SimulationError
 from cppsim.stored import Backend, NoGpu, gpu_versions
 from simulators.xors import TIMINGS, Xors, apart, xors_on_one_thread
 
@@ -150,42 +141,3 @@ def _gpu(circuit: HarnessCircuit) -> tuple[Backend, float]:
     design = replace(circuit.design, both=replace(source, text=f"{source.text}\n// {uuid4()}\n"))
     backend = replace(circuit, design=design).runner(1, "cuda").compiled
     return backend, perf_counter() - started
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options ``--backend`` and ``--instances``."""
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "threads", "cuda"),
-        default="auto",
-        help="what runs them (default: auto, threads and a GPU if CuPy finds one)",
-    )
-    parser.add_argument(
-        "--instances",
-        type=count,
-        metavar="N",
-        help="systems at once (default: 512 a core, 65,536 on a GPU)",
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the circuit of a folder, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m simulators.batch", description=__doc__)
-    parser.add_argument("folder", type=Path, help="what simulators.run batch --export wrote")
-    add_options(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    chosen = parser.parse_args(arguments)
-    try:
-        if chosen.json:
-            expect_writable("--json", chosen.json)
-        circuit = open_circuit(chosen.folder)
-        measured = measure_batches(circuit, chosen.backend, chosen.instances, lambda _: None)
-        report(measured, chosen.json, {})
-    except (BitlaneError, SimulationError) as error:
-        print(f"simulators.batch: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -19,8 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from time import monotonic
 
-from suites.measure import Run, Runner
-from suites.suite import FILE, GITHUB, NoSuite, Suite, chosen, read
+from suites.suite import FILE, GITHUB, NoSuite, Run, Runner, Suite, chosen, read
 
 PYSIM = "pysim"
 MODES = {"cold": "always", "warm": "always"}
