@@ -228,21 +228,6 @@ def test_noise_costs_time(
     assert right >= 19, errors
 
 
-@pytest.mark.parametrize("name", [name for name in NOISES if "network" in name])
-def test_long_transfers_over_a_cable_with_faults(name: str) -> None:
-    _, noise = NOISES[name]
-    line = ModelSocket(up=noise(1), down=noise(2))
-    line.board.in_order = not (line.up.double or line.up.reorder)
-    with line.link() as link:
-        for seed in range(4):
-            data = Random(seed).randbytes(100_000)
-            link.write(BASE + seed, data)
-            assert link.read(BASE + seed, len(data)).tobytes() == data
-    assert line.up.hits + line.down.hits > 20
-    assert link.counts.repeated > 10 or "doubled" in name
-    assert link.counts.damaged > 0 or not line.down.damage
-
-
 @pytest.mark.parametrize("ways", [["up"], ["down"], ["up", "down"]], ids="+".join)
 def test_one_byte_in_200_leaves_a_rate_that_is_worth_having(ways: list[str]) -> None:
     size = 32 * 1024
