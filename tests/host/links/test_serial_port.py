@@ -213,38 +213,10 @@ def test_unusable_ports(number: int | None, message: str, monkeypatch: pytest.Mo
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("baud=fast", "option baud is 'fast'; expected bits a second, a whole number"),
-        ("baud=", "option baud is ''"),
-        ("baud=0", "option baud is '0'"),
-        ("baud=-9600", "option baud is '-9600'"),
-        ("baud=1e6", "option baud is '1e6'"),
-        ("timeout=soon", "option timeout is 'soon'; expected seconds of silence, up to 1000000"),
-        ("timeout=0", "option timeout is '0'"),
-        ("timeout=nan", "option timeout is 'nan'"),
-        ("timeout=inf", "option timeout is 'inf'"),
-        ("speed=1", "no option 'speed'; choose baud, timeout"),
-        ("baud=9600&parity=even", "no option 'parity'"),
-        ("baud=9600&baud=19200", "option baud occurs twice; expected once"),
-    ],
-)
-def test_bad_options(query: str, message: str) -> None:
-    with pytest.raises(LinkError, match=f"device 'serial:/dev/ttyUSB0.*': {message}"):
-        open_link(f"serial:/dev/ttyUSB0?{query}")
-
-
 @pytest.mark.parametrize("baud", [99_999_999_999_999, 1 << 40])
 def test_a_baud_rate_that_the_port_refuses(baud: int, board_terminal: Terminal) -> None:
     with pytest.raises(LinkError, match=f"baud is {baud}, which the port refuses"):
         open_link(f"serial:{board_terminal.path}?baud={baud}&timeout=0.3")
-
-
-@pytest.mark.parametrize("url", ["serial", "serial:", "serial:?baud=9600"])
-def test_a_port_must_be_named(url: str) -> None:
-    with pytest.raises(LinkError, match="no port; expected serial:PORT; serial ports found: "):
-        open_link(url)
 
 
 def test_without_pyserial(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,46 +33,6 @@ def board() -> Iterator[NetworkBoard]:
         yield board
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("udp:", "device 'udp:': no address; expected udp://ADDRESS[:PORT], as udp://192.168.1.50"),
-        ("udp://", "device 'udp://': no address; expected"),
-        ("udp:192.168.1.50", "device 'udp:192.168.1.50': no address; expected udp://ADDRESS"),
-        ("udp://127.0.0.1/1", "device 'udp://127.0.0.1/1': no address; expected udp://ADDRESS"),
-        ("udp://127.0.0.1:", "port is ''; expected 1 to 65535"),
-        ("udp://127.0.0.1:0", "port is '0'; expected 1 to 65535"),
-        ("udp://127.0.0.1:65536", "port is '65536'; expected 1 to 65535"),
-        ("udp://[::1]:5", "device 'udp://[::1]:5': no address; expected udp://ADDRESS"),
-        ("udp://127.0.0.1:" + "9" * 5000, "expected 1 to 65535"),
-        ("udp://127.0.0.1:-1", "port is '-1'; expected 1 to 65535"),
-        ("udp://127.0.0.1?baud=1", "no option 'baud'; choose timeout, takeover"),
-        ("udp://127.0.0.1?timeout=0", "option timeout is '0'; expected seconds of silence"),
-        ("udp://127.0.0.1?takeover=yes", "option takeover is 'yes'; expected 0 or 1, to end"),
-    ],
-)
-def test_a_url_that_is_wrong(url: str, message: str) -> None:
-    with pytest.raises(LinkError) as caught:
-        open_link(url)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(LinkError, match=r"'no-board' has no IPv4 address: .*Name or serv"):
-        open_link("udp://no-board")
-
-
-@pytest.mark.parametrize("host", ["a..b", "x" * 300, "\udc80"])
-def test_a_name_that_is_no_name(host: str) -> None:
-    with pytest.raises(LinkError, match=r"has no IPv4 address: .*; expected udp://ADDRESS"):
-        open_link(f"udp://{host}")
-
-
 def test_the_default_port_and_the_name_reach_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
 
