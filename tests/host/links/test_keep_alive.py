@@ -21,9 +21,10 @@ from bitlane.links.line import Batch
 from bitlane.links.udp import open_link
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi.datagrams import SESSION_SECONDS
+from support.board.line import ModelSocket
 from support.host.network import NetworkBoard, network_board
+from support.host.transfers import BASE, expect_write
 
-BASE = 0x1000
 SECONDS = 20.0
 """Seconds within which a busy computer runs a thread."""
 
@@ -71,25 +72,24 @@ def expect_within(seconds: float, condition: object) -> None:
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-def test_an_idle_link_asks_for_nothing_once_each_time(board: NetworkBoard) -> None:
-    with opened(board) as link:
+def test_an_idle_link_asks_for_nothing_once_each_time() -> None:
+    line = ModelSocket()
+    with line.link() as link:
         link.write(BASE, b"before")
         link.keep()
-        served, counts = board.served, link.counts.requests
-        for turn in range(300):
-            board.rules.clock = partial(later, (turn + 1) * 0.9 * SESSION_SECONDS)
-            assert board.rules.alive
+        served, counts = len(line.sent), link.counts.requests
+        for _ in range(300):
+            line.now += 0.9 * SESSION_SECONDS
+            assert line.board.alive
             link.keep()
-        assert board.served - served == 300
-        assert link.counts.requests - counts == 300
+        assert len(line.sent) - served == link.counts.requests - counts == 300
         assert link.counts.repeated == 0
         # The numbers of the requests have passed their end.
-        link.write(BASE, b"after.")
-        assert link.read(BASE, 6).tobytes() == b"after."
+        expect_write(link, line.board.memory_device, b"after.", 0)
         # A link in use sends nothing more.
-        served = board.served
+        served = len(line.sent)
         link.keep()
-        assert board.served == served
+        assert len(line.sent) == served
 
 
 def test_the_thread_keeps_the_session(board: NetworkBoard) -> None:
@@ -114,66 +114,58 @@ def test_a_url_has_the_option(board: NetworkBoard, monkeypatch: pytest.MonkeyPat
 # --- boards that are gone -------------------------------------------------------------------------
 
 
-def test_a_board_that_was_taken_over_is_not_stolen_back(
-    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
-    mine = opened(board)
+def test_a_board_that_was_taken_over_is_not_stolen_back() -> None:
+    line = ModelSocket()
+    mine = line.link(0.3)
     mine.write(BASE, b"mine")
     mine.keep()
     for turn in range(3):
-        other = open_link(f"{board.url}?takeover=1&keepalive=0")
+        other = line.again().link(take_over=True)
         other.write(BASE, b"other %d" % turn)
-        session = board.rules.session
+        session = line.board.session
         for _ in range(20):
             mine.keep()
-        assert board.rules.session == session
+        assert line.board.session == session
         assert other.read(BASE, 7).tobytes() == b"other %d" % turn
         if turn:
             # Nor when nobody uses it any more.
             other.close()
             mine.keep()
-            assert (board.rules.session, board.rules.alive) == (session, False)
-    vars(mine)["_timeout"] = 0.3
+            assert (line.board.session, line.board.alive) == (session, False)
     with pytest.raises(LinkError, match=r"taken the board over|another host used it in between"):
         mine.read(BASE, 4)
 
 
-def test_a_board_that_lost_power_is_left_alone(
-    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
-    link = opened(board)
+def test_a_board_that_lost_power_is_left_alone() -> None:
+    line = ModelSocket()
+    link = line.link()
     link.write(BASE, b"before")
     link.keep()
-    board.rules.restart()
+    line.board.restart()
     for _ in range(20):
         link.keep()
-    assert (board.rules.session, board.rules.alive) == (0, False)
+    assert (line.board.session, line.board.alive) == (0, False)
 
 
-def test_a_cable_that_was_pulled_for_a_while_costs_nothing(
-    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
+def test_a_cable_that_was_pulled_for_a_while_costs_nothing() -> None:
+    line = ModelSocket()
     data = Random(1).randbytes(60_000)
-    with opened(board) as link:
+    with line.link() as link:
         link.write(BASE, data)
         link.keep()
-        for turn, pulled in enumerate(("up", "down")):
-            getattr(board, pulled).pulled = True
+        for way in ("up", "down"):
+            setattr(line, way, lambda datagrams: [])
             for _ in range(100):
                 link.keep()
-            getattr(board, pulled).pulled = False
-            board.rules.clock = partial(later, 10 * SESSION_SECONDS * (turn + 1))
-            assert not board.rules.alive
+            setattr(line, way, list)
+            line.now += 10 * SESSION_SECONDS
+            assert not line.board.alive
             link.keep()
-            expect_within(SECONDS, lambda: board.rules.alive)
+            assert line.board.alive
             assert link.read(BASE, len(data)).tobytes() == data
             link.keep()
             link.keep()
-        link.write(BASE, data[::-1])
-        assert link.read(BASE, len(data)).tobytes() == data[::-1]
+        expect_write(link, line.board.memory_device, data[::-1], 0)
 
 
 def test_a_board_that_is_gone_is_reported_by_the_next_call() -> None:
