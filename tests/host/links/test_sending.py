@@ -1,12 +1,16 @@
-"""Fragments come in an order that the board's control window and both directions allow."""
+"""What is sent next: the order and the size of fragments, and the wait for their answers."""
+
+from typing import Any
 
 import pytest
 
 from bitlane.links.line import LEAST_BATCH, Fragment
+from bitlane.links.predicted import duration
 from bitlane.links.serial_frames import SERIAL
+from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, Request
 
 READ, WRITE = Request.READ, Request.WRITE
 
@@ -131,3 +135,99 @@ def test_what_is_cleared_is_not_moved() -> None:
     transfers = TransferQueue([(0, view(100)), (CONTROL_BASE, view(8))], [(0x8000, view(100))])
     transfers.clear()
     assert transfers.next(64) is None
+
+
+# --- frames and waits adapt to the line ----------------------------------------------------------
+
+
+def sizes_of(sizer: FrameSizer, count: int) -> list[int]:
+    found = []
+    for _ in range(count):
+        found.append(sizer.size)
+        sizer.on_answer(sizer.size)
+    return found
+
+
+def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
+    sizer = FrameSizer(SERIAL, RECEIVE_BYTES)
+    assert sizes_of(sizer, 5) == [64, 128, 256, 512, 512]
+    for size in (256, 128, 64, 32, 32):
+        sizer.on_loss()
+        assert sizer.size == size
+        assert sizer.packets == SERIAL.noisy_packets
+    assert sizes_of(sizer, 17) == [32] * 8 + [64] * 8 + [128]
+    assert sizer.packets == SERIAL.noisy_packets
+    sizes_of(sizer, 20)
+    assert (sizer.size, sizer.packets) == (512, REPETITIONS)
+
+
+def timer(*measured: tuple[float, int], **options: Any) -> RetransmissionTimer:
+    it = RetransmissionTimer(SERIAL, 2.5)
+    for seconds, line_bytes in measured:
+        it.measured(seconds, line_bytes)
+    return it
+
+
+def test_patience_starts_at_a_second_and_ends_at_what_was_allowed() -> None:
+    assert timer().seconds(500) == 1
+    it = timer((100.0, 500))
+    assert it.seconds(500) == 2.5
+
+
+def test_patience_follows_the_line() -> None:
+    it = timer((0.5, 436))
+    assert it.seconds(436) == 1
+    for _ in range(100):
+        it.measured(0.001, 436)
+    assert it.seconds(436) == SERIAL.least_wait
+    it.measured(0.5, 436)
+    assert it.seconds(436) == 1
+
+
+def test_patience_doubles_with_each_silence_and_recovers() -> None:
+    it = timer((0.001, 100))
+    waits = []
+    for _ in range(7):
+        waits.append(round(it.seconds(100) / SERIAL.least_wait))
+        it.back_off()
+    assert waits == [1, 2, 4, 8, 16, 32, 32]
+    it.reset_backoff()
+    assert it.seconds(100) == SERIAL.least_wait
+
+
+def test_answers_that_come_twice_double_patience() -> None:
+    it = timer((0.1, 100))
+    before = it.seconds(100)
+    it.spurious()
+    assert it.seconds(100) == pytest.approx(2 * before)
+
+
+def test_copies_of_answers_stretch_the_wait_only_until_it_is_measured() -> None:
+    it = timer((0.001, 100))
+    for _ in range(100):
+        it.spurious()
+    assert it.seconds(100) == 16 * SERIAL.least_wait
+    waits = []
+    for _ in range(5):
+        it.measured(0.001, 100)
+        waits.append(round(it.seconds(100) / SERIAL.least_wait))
+    assert waits == [8, 4, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0 us"),
+        (1.234e-6, "1.23 us"),
+        (0.0123, "12.3 ms"),
+        (59.9, "59.9 s"),
+        (60, "1 min"),
+        (1470, "24.5 min"),
+        (3600, "1 h"),
+        (5_000_000, "1,389 h"),
+        # Rounded to the next unit's first number, but never with an exponent.
+        (999.7e-6, "1,000 us"),
+    ],
+)
+def test_a_duration_has_three_digits_and_a_unit(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
