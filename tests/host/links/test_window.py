@@ -146,23 +146,21 @@ def test_a_call_of_small_parts_is_one_packet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transfers", "packets"),
+    ("writes", "reads", "packets"),
     [
-        (TransferQueue([(0, view(100_000))]), [19]),
-        (TransferQueue(reads=[(0, view(100_000))]), [44]),
+        ([100_000], 0, [19]),
+        ([], 100_000, [44]),
         # A few packets are not a batch, and one direction alternates with the other.
-        (TransferQueue([(0, view((LEAST_BATCH - 1) * 1440 + 9))]), [1] * LEAST_BATCH),
-        (TransferQueue(reads=[(0, view((LEAST_BATCH - 1) * 1440))]), [1] * (LEAST_BATCH - 1)),
-        (TransferQueue([(0, view(5760))], [(1 << 20, view(5760))]), [1] * 8),
+        ([(LEAST_BATCH - 1) * 1440 + 9], 0, [1] * LEAST_BATCH),
+        ([], (LEAST_BATCH - 1) * 1440, [1] * (LEAST_BATCH - 1)),
+        ([5760], 5760, [1] * 8),
         # Writes before one to the control window do not alternate with reads.
-        (
-            TransferQueue([(0, view(5760)), (CONTROL_BASE, view(4))], [(1 << 20, view(64))]),
-            [4, 1],
-        ),
+        ([5760, 4], 64, [4, 1]),
     ],
 )
-def test_batches_of_full_packets(transfers: TransferQueue, packets: list[int]) -> None:
-    batches = window(NETWORK).batches(transfers)
+def test_batches_of_full_packets(writes: list[int], reads: int, packets: list[int]) -> None:
+    given = [(CONTROL_BASE * place, view(size)) for place, size in enumerate(writes)]
+    batches = window(NETWORK).batches(TransferQueue(given, [(1 << 20, view(reads))][: reads > 0]))
     assert [len(batch.packets()) for batch in batches] == packets
     if len(packets) == 8:
         assert [packet[0].kind for packet in sent(batches)][:2] == [Request.WRITE, Request.READ]
