@@ -29,11 +29,7 @@ _ENGINE = (
     "tests/sim/test_bench.py",
 )
 _EXECUTOR_UNITS = ("link/executor.py", "link/memory_bounds.py", "link/words.py")
-_BOARD = (
-    "tests/rtl/serial/test_serial_bridge.py",
-    "tests/rtl/serial/test_serial_bridge_damage.py",
-    "tests/system/test_board_memories.py",
-)
+_BOARD = ("tests/rtl/serial/test_serial_bridge.py", "tests/system/test_board_memories.py")
 
 _NETWORK = ("tests/rtl/ethernet", "tests/rtl/link", "tests/system/test_network_simulated.py")
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
@@ -107,7 +103,10 @@ OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "search/": ("tests/rtl/search",),
     "stream_unit/": ("tests/rtl/stream_unit",),
-    "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
+    "serial/": ("tests/rtl/serial/test_serial_bridge.py",),
+    "serial/checksum.py": ("tests/rtl/serial/test_cobs.py",),
+    "serial/complaint_inserter.py": ("tests/rtl/serial/test_cobs.py",),
+    "serial/uart.py": ("tests/rtl/serial/test_transmitter.py",),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/link/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
     "ports/": ("tests/rtl/bus/test_memories.py", "tests/rtl/ports"),

@@ -1,15 +1,19 @@
-"""The decoder decodes COBS byte by byte, without delay, and detects truncated blocks."""
+"""COBS is decoded without delay; the checksum is `zlib.crc32`; complaints fit between answers."""
 
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import pytest
 
+from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.serial.checksum import Checksum
 from bitlane_rtl.serial.cobs import CobsDecoder
-from support.rtl.streams import compiled, simulate
-from support.serial.frames import cobs_decode, cobs_encode
+from bitlane_rtl.serial.complaint_inserter import ComplaintInserter
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, simulate
+from support.serial.frames import Reply, cobs_decode, cobs_encode
 
 ERROR = -1
 """Stands for a byte without a stop bit."""
@@ -133,3 +137,146 @@ def test_a_byte_without_stop_bit_breaks_its_frame_alone(place: int) -> None:
 def test_errors_alone_are_no_empty_frame() -> None:
     [frame] = decode([ERROR, 0])
     assert (frame.empty, frame.broken) == (False, True)
+
+
+# --- the checksum ---------------------------------------------------------------------------------
+
+STEP = 9
+"""Cycles from one ``start`` to the next."""
+
+
+async def step(ctx: Any, dut: Checksum, byte: int, *, closing: bool) -> tuple[int, bool]:
+    """One byte; returns ``byte`` at the end, and whether it differed from the CRC's."""
+    ctx.set(dut.start, 1)
+    ctx.set(dut.data, byte)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+    ctx.set(dut.data, byte ^ 0xFF)
+    ctx.set(dut.closing, closing)
+    assert ctx.get(dut.byte) == byte
+    differs = False
+    for _ in range(STEP - 1):
+        assert ctx.get(dut.busy)
+        differs |= bool(ctx.get(dut.differs))
+        await ctx.tick()
+    assert not ctx.get(dut.busy)
+    assert not ctx.get(dut.differs)
+    return ctx.get(dut.byte), differs
+
+
+async def clear(ctx: Any, dut: Checksum) -> None:
+    ctx.set(dut.clear, 1)
+    await ctx.tick()
+    ctx.set(dut.clear, 0)
+
+
+MESSAGES = [b"", b"\x00", b"\xff", b"123456789", bytes(20), b"\xff" * 20] + [
+    random.Random(seed).randbytes(seed) for seed in range(1, 12)
+]
+
+
+def test_the_crc_is_given_out() -> None:
+    dut = compiled(Checksum)
+
+    async def bench(ctx: Any) -> None:
+        for message in MESSAGES:
+            for byte in message:
+                assert await step(ctx, dut, byte, closing=False) == (byte, False)
+            given = bytes([(await step(ctx, dut, 0x5A, closing=True))[0] for _ in range(4)])
+            assert given == crc32(message).to_bytes(4, "little"), message.hex()
+            await clear(ctx, dut)
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("flipped", [None, *range(32)])
+def test_a_crc_is_compared(flipped: int | None) -> None:
+    dut = compiled(Checksum)
+    message = random.Random(flipped).randbytes(5)
+    right = crc32(message)
+    received = (right if flipped is None else right ^ 1 << flipped).to_bytes(4, "little")
+
+    async def bench(ctx: Any) -> None:
+        for byte in message:
+            await step(ctx, dut, byte, closing=False)
+        differs = [(await step(ctx, dut, byte, closing=True))[1] for byte in received]
+        assert differs == [flipped is not None and flipped // 8 == n for n in range(4)]
+
+    simulate(dut, bench)
+
+
+def test_any_time_may_pass_between_bytes() -> None:
+    dut = compiled(Checksum)
+    message = random.Random(0).randbytes(9)
+
+    async def bench(ctx: Any) -> None:
+        for gap, byte in enumerate(message):
+            await step(ctx, dut, byte, closing=False)
+            for _ in range(gap):
+                await ctx.tick()
+                assert ctx.get(dut.byte) == byte
+        given = bytes([(await step(ctx, dut, 0, closing=True))[0] for _ in range(4)])
+        assert given == crc32(message).to_bytes(4, "little")
+
+    simulate(dut, bench)
+
+
+# --- complaints -----------------------------------------------------------------------------------
+
+COMPLAINTS = [0x3FFF, 0x0001, 0x2A55, 0x1500, *range(256, 276)]
+
+
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
+def test_complaints_are_answered_between_answers(stalls: Stalls) -> None:
+    dut = compiled(ComplaintInserter)
+    rng = random.Random(1)
+    answers = [[rng.getrandbits(32) for _ in range(rng.randrange(1, 6))] for _ in range(100)]
+    words = [
+        {"data": word, "last": place == len(answer) - 1}
+        for answer in answers
+        for place, word in enumerate(answer)
+    ]
+    source = Source(dut.i, words, stalls)
+    sink = Sink(dut.o, len(words) + len(COMPLAINTS), stalls)
+    expected = []
+
+    async def complain(ctx: Any) -> None:
+        for index, number in enumerate(COMPLAINTS):
+            ctx.set(dut.interrupt, index % 2)
+            await ctx.tick().repeat(2 + rng.randrange(12))
+            ctx.set(dut.complaint.expected, number)
+            ctx.set(dut.complaint.valid, 1)
+            await ctx.tick().until(dut.complaint.answered)
+            ctx.set(dut.complaint.valid, 0)
+            content = Reply(number, Answer.EXPECTED, interrupt=bool(index % 2)).content
+            expected.append([int.from_bytes(content, "little")])
+
+    simulate(dut, source, sink, complain)
+    found: list[list[int]] = [[]]
+    for word in sink.payloads:
+        found[-1].append(word.data)
+        if word.last:
+            found.append([])
+    assert found.pop() == []
+    assert len(expected) == len(COMPLAINTS)
+    assert [each for each in found if each in expected] == expected
+    assert [each for each in found if each not in expected] == answers
+
+
+def test_a_complaint_takes_priority() -> None:
+    """Over answers that are not yet offered; alone, it is answered at once."""
+    dut = compiled(ComplaintInserter)
+    seen: list[tuple[int, int]] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.complaint.expected, 7)
+        for complains, answers in ((1, 0), (1, 1), (0, 1)):
+            ctx.set(dut.complaint.valid, complains)
+            ctx.set(dut.i.valid, answers)
+            ctx.set(dut.i.p.last, 1)
+            _, _, answered, taken = await ctx.tick().sample(dut.complaint.answered, dut.i.ready)
+            seen.append((answered, answers and taken))
+
+    simulate(dut, bench)
+    assert seen == [(1, 0), (1, 0), (0, 1)]

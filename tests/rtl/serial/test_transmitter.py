@@ -1,4 +1,4 @@
-"""Answers are framed as the contract requires, and fast enough that the line never idles."""
+"""The UART is exact to the cycle, and the transmitter's answers leave it no idle time."""
 
 import random
 from collections.abc import Sequence
@@ -12,9 +12,133 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.link.words import AnswerWord
 from bitlane_rtl.serial.transmitter import AnswerTransmitter
-from bitlane_rtl.serial.uart import UartTransmitter
+from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
 from support.rtl.streams import ALL_STALLS, STALLS, Sink, Source, Stalls, compiled, simulate
-from support.serial.frames import answer_content, answer_line, uart_bytes
+from support.serial.frames import answer_content, answer_line, uart_bytes, uart_levels
+
+DIVIDERS = (8, 9, 13, 255, 256)
+
+Arrival = tuple[int, int | None]
+"""A cycle and its byte, or ``None`` if the stop bit was missing."""
+
+
+def receive(levels: Sequence[int], divider: int) -> list[Arrival]:
+    """Drive ``rx`` with ``levels``, one per cycle; return all arrivals."""
+    dut = compiled(UartReceiver, divider)
+    found: list[Arrival] = []
+
+    async def line(ctx: Any) -> None:
+        for cycle, level in enumerate(levels):
+            ctx.set(dut.rx, level)
+            _, _, valid, byte, error = await ctx.tick().sample(dut.o.valid, dut.o.byte, dut.o.error)
+            if valid:
+                found.append((cycle, None if error else byte))
+
+    simulate(dut, line, deadline=len(levels) + 10)
+    return found
+
+
+def latency(divider: int) -> int:
+    """Return the cycles from the falling edge of the line to the arrival of the byte."""
+    return 9 * divider + (divider + 1) // 2 + 1
+
+
+def idle(cycles: int) -> list[int]:
+    return [1] * cycles
+
+
+def sent(data: bytes, divider: int) -> list[int]:
+    levels: list[int] = uart_levels(data, divider).tolist()
+    return levels
+
+
+@pytest.mark.parametrize("divider", DIVIDERS)
+def test_a_byte_arrives_after_its_latency(divider: int) -> None:
+    levels = idle(5) + sent(b"\xa6", divider) + idle(3 * divider)
+    assert receive(levels, divider) == [(5 + latency(divider), 0xA6)]
+
+
+@pytest.mark.parametrize("divider", [8, 9])
+def test_bytes_follow_each_other_without_a_gap(divider: int) -> None:
+    data = bytes(range(256)) if divider == 8 else bytes([0, 255, 1, 128, 0x55, 0xAA])
+    arrivals = receive(sent(data, divider) + idle(4), divider)
+    expected = [(10 * divider * n + latency(divider), byte) for n, byte in enumerate(data)]
+    assert arrivals == expected
+
+
+def test_bytes_come_at_any_time() -> None:
+    rng = random.Random(1)
+    levels: list[int] = []
+    expected: list[Arrival] = []
+    for byte in rng.randbytes(60):
+        levels += idle(rng.choice([0, 1, 2, 3, 7, 8, 9, 40]))
+        expected.append((len(levels) + latency(8), byte))
+        levels += sent(bytes([byte]), 8)
+    assert receive(levels, 8) == expected
+
+
+@pytest.mark.parametrize("error", [-0.04, -0.02, 0.02, 0.04])
+@pytest.mark.parametrize("divider", [8, 16])
+def test_the_other_sides_clock_may_be_off(divider: int, error: float) -> None:
+    rng = random.Random(f"{divider} {error}")
+    data = bytes([0, 255, 0x55, 0xAA]) + rng.randbytes(20)
+    bits = np.array([bit for byte in data for bit in sent(bytes([byte]), 1)] + [1, 1])
+    for _ in range(2):
+        times = (np.arange(int(len(bits) * divider * (1 + error)) - 2) + rng.random()) / divider
+        levels = bits[(times / (1 + error)).astype(int)].tolist()
+        assert [byte for _, byte in receive(levels, divider)] == list(data)
+
+
+@pytest.mark.parametrize("divider", [8, 9, 16])
+def test_a_glitch_is_no_start_bit(divider: int) -> None:
+    for width in range(1, (divider + 1) // 2):
+        levels = idle(4) + [0] * width + idle(2) + sent(b"\x5a", divider) + idle(divider)
+        at = 6 + width + latency(divider)
+        assert receive(levels, divider) == [(at, 0x5A)], f"{width} cycles"
+
+
+@pytest.mark.parametrize("data", [b"\x00", b"\xff", b"\x35"])
+def test_a_missing_stop_bit_is_an_error(data: bytes) -> None:
+    levels = sent(data, 8)
+    levels[72:80] = [0] * 8
+    levels += idle(4) + sent(b"\x81", 8) + idle(4)
+    assert receive(levels, 8) == [(latency(8), None), (84 + latency(8), 0x81)]
+
+
+@pytest.mark.parametrize("cycles", [80, 100, 1000])
+def test_a_break_is_one_error(cycles: int) -> None:
+    levels = [0] * cycles + idle(1) + sent(b"\x42", 8) + idle(4)
+    assert receive(levels, 8) == [(latency(8), None), (cycles + 1 + latency(8), 0x42)]
+
+
+@pytest.mark.parametrize("divider", DIVIDERS)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
+def test_what_is_sent(divider: int, stalls: Stalls) -> None:
+    data = random.Random(divider).randbytes(0 if divider > 20 else 25) + b"\x00\xff"
+    dut = compiled(UartTransmitter, divider)
+    source = Source(dut.i, list(data), stalls)
+    levels: list[int] = []
+
+    async def line(ctx: Any) -> None:
+        while len(source.cycles) < len(data) or len(levels) < source.cycles[-1] + 12 * divider:
+            _, _, level = await ctx.tick().sample(dut.tx)
+            levels.append(level)
+
+    simulate(dut, source, line)
+    found, begins = uart_bytes(np.array(levels, np.uint8), divider)
+    assert found == data
+    assert begins == [cycle + 1 for cycle in source.cycles]
+    if not stalls.probability:
+        assert source.cycles == [10 * divider * n for n in range(len(data))]
+
+
+@pytest.mark.parametrize("component", [UartReceiver, UartTransmitter])
+def test_too_few_clocks_per_bit(component: Any) -> None:
+    with pytest.raises(ValueError, match=r"divider: 7 clocks per bit; expected 8 or more"):
+        component(7)
+
+
+# --- answers --------------------------------------------------------------------------------------
 
 
 def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:
