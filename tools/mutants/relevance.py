@@ -33,6 +33,12 @@ _BOARD = ("tests/rtl/serial/test_serial_bridge.py", "tests/system/test_board_mem
 
 _NETWORK = ("tests/rtl/ethernet", "tests/rtl/link", "tests/system/test_network_simulated.py")
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
+_MAC_UNITS = (
+    "ethernet/gmii.py",
+    "ethernet/mac_receiver.py",
+    "ethernet/mac_transmitter.py",
+    "ethernet/rgmii.py",
+)
 _PACKET_UNITS = (
     "ethernet/byte_sum.py",
     "ethernet/frame_parser.py",
@@ -91,11 +97,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/stages.py": ("tests/rtl/datapath/test_reader.py", "tests/rtl/test_engine.py"),
     **dict.fromkeys(_PACKET_UNITS, _PACKETS),
     **dict.fromkeys(_REQUEST_UNITS, _REQUESTS),
-    "ethernet/gmii.py": (
-        "tests/rtl/ethernet/test_mac_receiver.py",
-        "tests/rtl/ethernet/test_mac_transmitter.py",
-        "tests/rtl/ethernet/test_rgmii.py",
-    ),
+    **dict.fromkeys(_MAC_UNITS, ("tests/rtl/ethernet/test_mac.py",)),
     "link/data_mover.py": _REQUESTS,
     "link/word_mover.py": (
         "tests/rtl/link/test_data_mover.py",

@@ -6,13 +6,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from amaranth.hdl import Elaboratable, Module
-from amaranth.lib import wiring
 from scapy.layers.inet import UDP
 from scapy.layers.l2 import Dot1Q, Ether
 
 from bitlane_rtl.abi.queries import QUERY, QUERY_BYTES, is_settable
-from bitlane_rtl.ethernet.udp_stack import UdpStack
 from support.ethernet.datagrams import datagram_of
 from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded
 from support.ethernet.packets import (
@@ -27,7 +24,7 @@ from support.ethernet.packets import (
     ip,
     recomputed,
 )
-from support.ethernet.stack import LineBench, StackBench
+from support.ethernet.stack import StackBench
 from support.serial.frames import request
 
 ALL_MACS, ALL_IPS = "ff:ff:ff:ff:ff:ff", "255.255.255.255"
@@ -35,33 +32,16 @@ NOBODY = bytes(6)
 NEW_IP = "10.66.0.9"
 
 
-class _Board(Elaboratable):
-    """A stack that accepts datagrams of the link alone, and sends them back."""
-
-    def __init__(self) -> None:
-        self.stack = UdpStack(BOARD, check=True)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.stack = stack = self.stack
-        wiring.connect(m, stack.received, stack.sent)
-        return m
-
-
-class _Bench(LineBench):
-    def __init__(self) -> None:
-        board = _Board()
-        super().__init__(board, board.stack)
-
+class _Bench(StackBench):
     def answers(self, frames: Sequence[Any], idle: int = 600) -> list[Any]:
         """Return the frames that answer ``frames``, which come after a reset."""
         bursts = [each if isinstance(each, Burst) else line(each, idle) for each in frames]
-        return [Ether(checked(burst)) for burst in self.on_line(bursts, 4000)]
+        return [Ether(checked(burst)) for burst in self.run(bursts)]
 
 
 @pytest.fixture(scope="module")
 def bench() -> _Bench:
-    return _Bench()
+    return _Bench(check=True)
 
 
 def line(content: Any, idle: int = 600) -> Burst:
