@@ -48,7 +48,8 @@ _PACKET_UNITS = (
     "ethernet/tables.py",
     "ethernet/udp_stack.py",
 )
-_REQUESTS = ("tests/rtl/ethernet/test_network_bridge.py",)
+_BRIDGES = "tests/rtl/link/test_bridges.py"
+_REQUESTS = ("tests/rtl/ethernet/test_network_bridge.py", _BRIDGES)
 _REQUEST_UNITS = (
     "link/answer_packer.py",
     "link/request_reader.py",
@@ -105,7 +106,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "search/": ("tests/rtl/search",),
     "stream_unit/": ("tests/rtl/stream_unit",),
-    "serial/": ("tests/rtl/serial/test_serial_bridge.py",),
+    "serial/": ("tests/rtl/serial/test_serial_bridge.py", _BRIDGES),
     "serial/checksum.py": ("tests/rtl/serial/test_cobs.py",),
     "serial/complaint_inserter.py": ("tests/rtl/serial/test_cobs.py",),
     "serial/uart.py": ("tests/rtl/serial/test_transmitter.py",),

@@ -11,14 +11,22 @@ from scapy.layers.l2 import Ether
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
 from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer
-from support.board.model import MemoryDevice
-from support.ethernet.bridge import CONFIGURATION, EVERY_SECOND, SLOW, BridgeBench
+from support.ethernet.bridge import (
+    EVERY_SECOND,
+    OTHER,
+    SESSION,
+    SLOW,
+    BridgeBench,
+    device,
+    expect,
+    line_of,
+    sent_in,
+    start,
+)
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of, goodbye
 from support.ethernet.line import Burst, checked, on_line, padded
 from support.ethernet.packets import (
     BOARD,
-    HOST_MAC,
-    HOST_PORT,
     answer,
     arp,
     datagram,
@@ -30,25 +38,13 @@ from support.ethernet.stack import PERIODS
 from support.seeds import seeds, slow
 from support.serial.frames import (
     Reply,
-    hello,
     random_request,
     read,
-    request,
     with_crc,
     write,
 )
 
-SESSION, OTHER = 0x12345678, 0x9ABCDEF0
 _PAIR = b"old!", b"new!"
-
-
-def device() -> MemoryDevice:
-    """Return a device with random bytes."""
-    made = MemoryDevice(CONFIGURATION.memory_base, CONFIGURATION.memory_bytes)
-    rng = random.Random(1)
-    made.memory[:] = rng.randbytes(len(made.memory))
-    made.window[:] = rng.randbytes(len(made.window))
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -56,52 +52,9 @@ def bench() -> BridgeBench:
     return BridgeBench()
 
 
-def line_of(payloads: Sequence[bytes], idle: int | Sequence[int] = 3000) -> list[Burst]:
-    idles = [idle] * len(payloads) if isinstance(idle, int) else idle
-    return [
-        on_line(bytes(datagram(payload)), wait)
-        for payload, wait in zip(payloads, idles, strict=True)
-    ]
-
-
-def sent_in(bursts: Sequence[Burst]) -> list[bytes]:
-    """Return the datagrams that were sent to the host."""
-    frames = [Ether(checked(burst)) for burst in bursts]
-    assert all(each.dst == HOST_MAC and each[UDP].dport == HOST_PORT for each in frames)
-    return [bytes(each[UDP].payload)[: each[UDP].len - 8] for each in frames]
-
-
-def expect(
-    bench: BridgeBench,
-    payloads: Sequence[bytes],
-    idle: int | Sequence[int] = 3000,
-    **options: Any,
-) -> list[tuple[int, list[Reply]]]:
-    """Send datagrams; expect answers and storage as by the rules, and return the answers."""
-    real, model = device(), device()
-    rules = NetworkRules(model)
-    sent = sent_in(bench.run(line_of(payloads, idle), real, **options))
-    expected = [
-        (int.from_bytes(payload[:4], "little"), each)
-        for payload in payloads
-        for each in rules.replies(payload)
-    ]
-    found = [answers_in(each, like) for each, (_, like) in zip(sent, expected, strict=True)]
-    assert found == expected
-    assert real.memory == model.memory
-    assert real.window == model.window
-    assert real.changes == model.changes, "more was written than changed"
-    return found
-
-
 def every(bursts: Sequence[Burst]) -> float:
     """Return the seconds from one of ``bursts`` to the next, on average."""
     return sum(burst.idle + len(burst.data) for burst in bursts) * PERIODS["tx"] / len(bursts)
-
-
-def start(session: int = SESSION, number: int = -1, nonce: int = 0x1000) -> bytes:
-    """Return the datagram of a HELLO that expects ``number`` + 1."""
-    return datagram_of(session, [hello(number, nonce)])
 
 
 def test_writes_and_reads(bench: BridgeBench) -> None:
@@ -134,13 +87,6 @@ def test_answers_that_do_not_fit_make_several_datagrams(bench: BridgeBench) -> N
     assert [len(each) for _, each in answers] == [1, 3, 4, 3, 4, 1]
 
 
-def test_a_repetition_is_answered_and_not_executed(bench: BridgeBench) -> None:
-    first = datagram_of(SESSION, [write(0, 0, b"old!"), read(1, 0, 4)])
-    second = datagram_of(SESSION, [write(2, 0, b"new!")])
-    answers = expect(bench, [start(), first, second, first, second])
-    assert answers[3][1] == [Reply(0, 0), Reply(1, 0, b"new!")]
-
-
 def test_out_of_turn(bench: BridgeBench) -> None:
     """One complaint is made, and nothing behind the request in its datagram is executed."""
     late = datagram_of(SESSION, [write(5, 0, b"late"), write(0, 0, b"now!")])
@@ -151,24 +97,6 @@ def test_out_of_turn(bench: BridgeBench) -> None:
     kinds = [[each.kind for each in found] for _, found in answers]
     expected = Answer.EXPECTED
     assert kinds == [[0], [0], [expected], [0, expected], [0], [expected]]
-
-
-def test_refused(bench: BridgeBench) -> None:
-    contents = [
-        read(0, 1 << 16, 1),
-        write(1, (1 << 16) - 1, b"12"),
-        read(2, 0, 513),
-        read(3, 0, 1023),
-        write(4, 0, bytes(513)),
-        write(5, 3, bytes(700)),
-        request(6, 4, 0, 0),
-        request(7, 255, 0, 8),
-        read(8, CONTROL_BASE + 1, 4),
-        write(9, CONTROL_BASE, b"123"),
-        read(10, 0, 4),
-    ]
-    answers = expect(bench, [start(), datagram_of(SESSION, contents)], after=12_000)
-    assert [each.kind for each in answers[1][1]] == [Answer.REFUSED] * 10 + [Answer.DONE]
 
 
 def test_sessions(bench: BridgeBench) -> None:
@@ -243,20 +171,6 @@ def test_of_a_session_the_last_8192_requests_have_repetitions(
     assert kinds == [Answer.DONE, Answer.EXPECTED]
 
 
-@pytest.mark.parametrize("count", [256, slow(8192)])
-def test_a_copy_that_is_late_by_many_requests_changes_nothing(
-    bench: BridgeBench, count: int
-) -> None:
-    """A copy that arrives ``count`` requests late does not write its data again."""
-    first = datagram_of(SESSION, [write(0, 0, b"old!")])
-    others = [write(1, 0, b"new!"), *(read(number, 8, 1) for number in range(2, count))]
-    mine = [datagram_of(SESSION, others[n : n + 100]) for n in range(0, count - 1, 100)]
-    then = datagram_of(SESSION, [read(count, 0, 4)])
-    answers = expect(bench, [start(), first, *mine, first, then], 6000)
-    assert answers[-2][1] == [Reply(0, Answer.DONE)]
-    assert answers[-1][1] == [Reply(count, Answer.DONE, b"new!")]
-
-
 def test_goodbye(bench: BridgeBench) -> None:
     end = datagram_of(SESSION, [goodbye(77)])
     mine = [datagram_of(SESSION, [write(number, 0, b"mine")]) for number in range(3)]
@@ -264,13 +178,6 @@ def test_goodbye(bench: BridgeBench) -> None:
     answers = expect(bench, payloads)
     kinds = [each.kind for _, found in answers for each in found]
     assert kinds == [0, 0, 0, 0, 0, BUSY, 0, 0]
-
-
-def test_the_interrupt_line_is_reported(bench: BridgeBench) -> None:
-    real = device()
-    real.interrupt = True
-    sent = sent_in(bench.run(line_of([start()]), real))
-    assert answers_in(sent[0])[1][0].interrupt
 
 
 def test_answers_go_to_where_the_requests_came_from(bench: BridgeBench) -> None:
@@ -301,23 +208,6 @@ def test_pings_and_requests_take_turns(bench: BridgeBench) -> None:
     others = [padded(answer(each)) for each in frames if UDP not in each]
     assert [each for each in sent if UDP not in Ether(each)] == others
     assert len(sent) == len(frames)
-
-
-@pytest.mark.parametrize("seed", seeds(1, 6))
-@pytest.mark.parametrize("stalls", [False, True])
-def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
-    rng = random.Random(seed)
-    payloads = [start()]
-    number = 0
-    for _ in range(12):
-        contents: list[bytes] = []
-        while sum(len(each) for each in contents) < 1000 and rng.random() < 0.85:
-            contents.append(random_request(rng, number, 200))
-            number += 1
-        if contents:
-            payloads += [datagram_of(SESSION, contents)] * rng.choice([1, 1, 2])
-    options = {"stalls": SLOW, "latency": 20} if stalls else {}
-    expect(bench, payloads, idle=8_000 if stalls else 4_000, after=30_000, **options)
 
 
 def damaged(rng: random.Random, payload: bytes) -> bytes:

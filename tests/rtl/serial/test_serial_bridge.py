@@ -109,19 +109,6 @@ def test_sizes_at_which_blocks_are_full(bench: SerialBench, fill: Any) -> None:
     assert_same_storage(bench, rules)
 
 
-def test_a_write_that_is_repeated_is_executed_once(bench: SerialBench) -> None:
-    start(bench)
-    contents = [write(n, 8 * n, bytes([n] * 8)) for n in range(20)]
-    contents.append(write(20, CONTROL_BASE + 0x1C, b"\x01\x00\x00\x00"))
-    answers = [Reply(n, Answer.DONE) for n in range(21)]
-    for _ in range(3):
-        assert replies(bench.exchange(lines(contents))) == answers
-    assert [(event.address, event.data) for event in bench.events()] == [
-        *((8 * n + place, n) for n in range(20) for place in range(8)),
-        (CONTROL_BASE + 0x1C, 1),
-    ]
-
-
 def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: SerialBench) -> None:
     """Six long answers block the bridge while six long writes arrive."""
     rules = start(bench)

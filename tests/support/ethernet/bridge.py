@@ -3,19 +3,24 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
+from random import Random
 from typing import Any
 
 from amaranth.hdl import Cat
+from scapy.layers.inet import UDP
+from scapy.layers.l2 import Ether
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from support.board.model import MemoryDevice
-from support.ethernet.line import Burst
-from support.ethernet.packets import BOARD
+from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
+from support.ethernet.line import Burst, checked, on_line
+from support.ethernet.packets import BOARD, HOST_MAC, HOST_PORT, datagram
 from support.ethernet.stack import PERIODS, LineBench
 from support.rtl.memory import ReadServer, WriteServer
 from support.rtl.streams import NO_STALLS, Stalls
+from support.serial.frames import Reply, hello
 
 CONFIGURATION = Configuration(
     data_width=64, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
@@ -138,3 +143,63 @@ class BridgeBench(LineBench):
             elif kind & 1:
                 value = int.from_bytes(device.read(CONTROL_BASE + offset, 4), "little")
             ctx.set(control.read_data, value)
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+SESSION, OTHER = 0x12345678, 0x9ABCDEF0
+
+
+def device() -> MemoryDevice:
+    """Return a device with random bytes."""
+    made = MemoryDevice(CONFIGURATION.memory_base, CONFIGURATION.memory_bytes)
+    rng = Random(1)
+    made.memory[:] = rng.randbytes(len(made.memory))
+    made.window[:] = rng.randbytes(len(made.window))
+    return made
+
+
+def line_of(payloads: Sequence[bytes], idle: int | Sequence[int] = 3000) -> list[Burst]:
+    idles = [idle] * len(payloads) if isinstance(idle, int) else idle
+    return [
+        on_line(bytes(datagram(payload)), wait)
+        for payload, wait in zip(payloads, idles, strict=True)
+    ]
+
+
+def sent_in(bursts: Sequence[Burst]) -> list[bytes]:
+    """Return the datagrams that were sent to the host."""
+    frames = [Ether(checked(burst)) for burst in bursts]
+    assert all(each.dst == HOST_MAC and each[UDP].dport == HOST_PORT for each in frames)
+    return [bytes(each[UDP].payload)[: each[UDP].len - 8] for each in frames]
+
+
+def expect(
+    bench: BridgeBench,
+    payloads: Sequence[bytes],
+    idle: int | Sequence[int] = 3000,
+    *,
+    interrupt: bool = False,
+    **options: Any,
+) -> list[tuple[int, list[Reply]]]:
+    """Send datagrams; expect answers and storage as by the rules, and return the answers."""
+    real, model = device(), device()
+    real.interrupt = model.interrupt = interrupt
+    rules = NetworkRules(model)
+    sent = sent_in(bench.run(line_of(payloads, idle), real, **options))
+    expected = [
+        (int.from_bytes(payload[:4], "little"), each)
+        for payload in payloads
+        for each in rules.replies(payload)
+    ]
+    found = [answers_in(each, like) for each, (_, like) in zip(sent, expected, strict=True)]
+    assert found == expected
+    assert real.memory == model.memory
+    assert real.window == model.window
+    assert real.changes == model.changes, "more was written than changed"
+    return found
+
+
+def start(session: int = SESSION, number: int = -1, nonce: int = 0x1000) -> bytes:
+    """Return the datagram of a HELLO that expects ``number`` + 1."""
+    return datagram_of(session, [hello(number, nonce)])
