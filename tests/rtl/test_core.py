@@ -120,47 +120,41 @@ def test_an_operation_is_the_only_one_where_no_other_is_built() -> None:
     assert full().single_op is None
 
 
-# --- impossible search arrays ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("field", "value", "says"),
+    ("make", "options", "says"),
     [
-        ("units", 0, "search.units: 0 is outside 1 to 1024"),
-        ("row_bits", 96, "search.row_bits: 96 is not a power of two from 64 to 1024"),
-        ("row_bits", 32, "search.row_bits: 32 is not a power of two from 64 to 1024"),
-        ("queries", 1, "search.queries: 1 is not a power of two from 2 to 4096"),
-        ("nearest", 10, "search.nearest: 10 is not a power of two from 1 to 64"),
+        (Search, {"units": 0}, "search.units: 0 is outside 1 to 1024"),
+        (Search, {"row_bits": 96}, "search.row_bits: 96 is not a power of two from 64 to 1024"),
+        (Search, {"row_bits": 32}, "search.row_bits: 32 is not a power of two from 64 to 1024"),
+        (Search, {"queries": 1}, "search.queries: 1 is not a power of two from 2 to 4096"),
+        (Search, {"nearest": 10}, "search.nearest: 10 is not a power of two from 1 to 64"),
+        (
+            Configuration,
+            {"data_width": 128, "search": Search(units=8)},
+            "data_width: 128; search needs one of (32, 64)",
+        ),
+        *(
+            (
+                Configuration,
+                {"data_width": width},
+                f"data_width: {width} is not supported; expected 32, 64 or 128",
+            )
+            for width in (8, 48, 256, 512)
+        ),
     ],
 )
-def test_an_array_that_cannot_be_is_refused(field: str, value: int, says: str) -> None:
-    fields: dict[str, Any] = {"units": 8, field: value}
+def test_what_cannot_be_built_is_refused(
+    make: Callable[..., Any], options: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError) as caught:
-        Search(**fields)
+        make(**({"units": 8} if make is Search else {}) | options)
     assert str(caught.value) == says
 
 
-@pytest.mark.parametrize("data_width", [32, 64])
-def test_narrow_beats_can_feed_an_array(data_width: int) -> None:
+def test_narrow_beats_can_feed_an_array() -> None:
     search = Search(units=8)
-    assert Configuration(data_width=data_width, search=search).search == search
-
-
-def test_wide_beats_cannot() -> None:
-    with pytest.raises(ValueError) as caught:
-        Configuration(data_width=128, search=Search(units=8))
-    assert str(caught.value) == "data_width: 128; search needs one of (32, 64)"
-
-
-@pytest.mark.parametrize("data_width", [8, 48, 256, 512])
-def test_other_beats_are_refused(data_width: int) -> None:
-    with pytest.raises(ValueError) as caught:
-        Configuration(data_width=data_width)
-    says = f"data_width: {data_width} is not supported; expected 32, 64 or 128"
-    assert str(caught.value) == says
-
-
-def test_a_circuit_has_no_array_unless_told() -> None:
+    for width in (32, 64):
+        assert Configuration(data_width=width, search=search).search == search
     assert Configuration().search is None
 
 

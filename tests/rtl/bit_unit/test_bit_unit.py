@@ -348,12 +348,6 @@ def test_sums_among_other_runs(
         assert got == [cycle + 3 for cycle in put]
 
 
-@pytest.mark.slow
-def test_sums_of_wide_beats() -> None:
-    traffic = some_sums(128, COUNT_OPS, ALL_LANES, "128", 8)
-    traffic.check(unit(128, COUNT_OPS, sums=True))
-
-
 @pytest.mark.parametrize("error", range(7))
 def test_beats_in_error_come_through_whatever_of_their_run_is_missing(error: int) -> None:
     traffic = Traffic(64, random.Random(error))

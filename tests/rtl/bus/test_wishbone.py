@@ -142,24 +142,18 @@ def test_reads_and_writes_at_once(
 
 @pytest.mark.parametrize("block_ram", [False, True])
 @pytest.mark.parametrize("latency", [1, 2, 11])
-def test_n_beats_are_read_in_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
-    dut = manager(block_ram=block_ram)
-    slave = WishboneMemory(dut.bus, memory(32), latency)
-    ran = transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(5)], writes=[])
-    assert [x[0] for x in slave.requests] == list(range(1, 81))
-    first = latency + 2 + block_ram
-    assert ran.data.cycles == list(range(first, first + 80))
-
-
-@pytest.mark.parametrize("block_ram", [False, True])
-@pytest.mark.parametrize("latency", [1, 2, 11])
-def test_n_beats_are_written_in_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
-    dut = manager(block_ram=block_ram)
-    slave = WishboneMemory(dut.bus, memory(32), latency)
-    ran = transfer(dut, slave, 32, reads=[], writes=[(16 * i, 16) for i in range(5)])
-    assert ran.beats.cycles == list(range(80))
-    assert [x[0] for x in slave.requests] == list(range(1, 81))
-    assert ran.response.cycles == [16 * (i + 1) + latency + 1 + block_ram for i in range(5)]
+def test_n_beats_take_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
+    dut, blocks = manager(block_ram=block_ram), [(16 * i, 16) for i in range(5)]
+    late = latency + 1 + block_ram
+    for reads, writes in ((blocks, []), ([], blocks)):
+        slave = WishboneMemory(dut.bus, memory(32), latency)
+        ran = transfer(dut, slave, 32, reads=reads, writes=writes)
+        assert [x[0] for x in slave.requests] == list(range(1, 81))
+        if reads:
+            assert ran.data.cycles == list(range(late + 1, late + 81))
+        else:
+            assert ran.beats.cycles == list(range(80))
+            assert ran.response.cycles == [16 * (i + 1) + late for i in range(5)]
 
 
 @pytest.mark.parametrize(("latency", "full"), [(12, True), (13, False)])
