@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bitlane.command_line.cli import DONE
 from bitlane.driver.commands import encode
 from bitlane.errors import LayoutError, UnsupportedError
-from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, RECORD_WORDS, Mode, Op, Status
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, RECORD_WORDS, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns import add_campaign, harness
 from bitlane_sim.campaigns.arrays import draw, noise
@@ -33,7 +33,6 @@ from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.fields import Fields, Limits, refusals
 from bitlane_sim.system.system import System
 from support.record import Record
 from support.rtl.random_records import random_record
@@ -43,40 +42,6 @@ from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, sma
 from support.watched import WatchedInterpreter
 
 MEMORY = 16384
-
-CONFIGURATIONS = {
-    "full": Configuration(memory_bytes=MEMORY, loops=MAX_LOOPS),
-    "narrow": Configuration(
-        data_width=32,
-        memory_base=0x1000,
-        memory_bytes=MEMORY,
-        loops=2,
-        length_bits=12,
-        count_bits=8,
-        ops=frozenset({Op.NOT, Op.COUNT, Op.SHIFT_LEFT}),
-        modes=frozenset({Mode.DENSE, Mode.STRIDED}),
-    ),
-}
-
-
-@pytest.fixture(params=CONFIGURATIONS)
-def configuration(request: pytest.FixtureRequest) -> Configuration:
-    return CONFIGURATIONS[request.param]
-
-
-@pytest.mark.slow
-def test_arrays_of_records_are_refused_as_each_record_is(configuration: Configuration) -> None:
-    """The same function refuses both: this shows only that it computes each instance alone.
-
-    `tests/rtl/control/test_refusals.py` compares the codes of single records with the circuit.
-    Arrays keep the rubbish in words that are not in use, single records have zeros there.
-    """
-    chance = random.Random(1)
-    words = [random_record(chance, configuration) for _ in range(400)]
-    found = refusals(Fields(np.array(words, np.int64).T), Limits.of(configuration))
-    wanted = [Record(record).refusal(configuration) for record in words]
-    assert found.tolist() == wanted
-    assert set(wanted) == {status for status in Status if status < Status.READ_ERROR}
 
 
 def packed(commands: list[Any], most: int) -> NDArray[np.uint32]:

@@ -1,4 +1,4 @@
-"""A batch of stands does what one alone does, bit for bit, and its folder needs no Amaranth."""
+"""A batch of stands does what one alone does, bit for bit, and is written into a folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
 from bitlane_sim.system.ports import Hang, Response
 from cppsim.batch.__main__ import main
 from cppsim.stored import read_folder
-from support.processes import run_python
 from support.sim.harnesses import small_circuit
 
 
@@ -160,25 +159,6 @@ def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: HarnessCircuit
     assert results["came"][0] == 0
     assert results["RETIRED"].tolist() == [0, 1]
     assert (circuit.ram(runner)[:, :2061] == before[:, :2061]).all()
-
-
-def test_a_folder_runs_without_amaranth(circuit: HarnessCircuit, tmp_path: Path) -> None:
-    circuit.write(tmp_path)
-    code = f"""
-import sys
-class Nothing:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "amaranth":
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Nothing())
-from pathlib import Path
-from bitlane_sim.campaigns import folder, scoreboard, stimulus
-from bitlane_sim.campaigns import contract
-opened = folder.open_circuit(Path({str(tmp_path)!r}))
-print(opened.configuration.data_width, opened.runner(3, "threads").instances)
-"""
-    done = run_python("-c", code)
-    assert done.stdout.split() == ["32", "3"], done.stderr
 
 
 def test_its_folder_is_one_of_an_exported_batch(circuit: HarnessCircuit, tmp_path: Path) -> None:
