@@ -373,8 +373,8 @@ def test_each_interface_has_a_test_that_says_what_it_shows(test: str) -> None:
 def test_bounded_proofs_say_so(tmp_path: Path) -> None:
     extents = {file.stem: status.extent(file) for file in status.proofs()}
     assert extents["test_core"] == "**for 25 cycles**"
-    assert extents["test_row_sum"] == "for all time"
+    assert extents["test_lists"] == "for all time"
     assert set(extents.values()) >= {"for all time", "**partly for 14 cycles**"}
     file = tmp_path / "test_new.py"
-    file.write_text("DEPTH = 7\nproof.holds(It(), Bounded(DEPTH))\n")
+    file.write_text("DEPTH = 7\nClaim(It, Bounded(DEPTH))\n")
     assert status.extent(file) == "**for 7 cycles**"
