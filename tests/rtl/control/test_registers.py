@@ -156,17 +156,15 @@ async def test_what_reset_leaves(host: Host) -> None:
             assert await host.read(entry.name) == entry.reset, entry.name
 
 
-def test_state_of_the_engine() -> None:
-    async def bench(host: Host) -> None:
-        status = register("STATUS")
-        for name in ("busy", "fault", "drained"):
-            host.set(**{name: 1})
-            assert await host.read("STATUS") == status[name.upper()].insert(1)
-            host.set(**{name: 0})
-        host.set(retired=0xBEEF)
-        assert await host.read("RETIRED") == 0xBEEF
-
-    check(bench)
+@simulated
+async def test_state_of_the_engine(host: Host) -> None:
+    status = register("STATUS")
+    for name in ("busy", "fault", "drained"):
+        host.set(**{name: 1})
+        assert await host.read("STATUS") == status[name.upper()].insert(1)
+        host.set(**{name: 0})
+    host.set(retired=0xBEEF)
+    assert await host.read("RETIRED") == 0xBEEF
 
 
 @simulated
@@ -179,16 +177,14 @@ async def test_a_fault_shows_only_while_there_is_one(host: Host) -> None:
     assert await host.read("FAULT_ADDRESS") == 0x87654321
 
 
-def test_a_fault_without_a_port_has_no_address() -> None:
-    async def bench(host: Host) -> None:
-        host.set(fault=1)
-        for port in Port:
-            host.set(report={"code": 0, "port": port, "address": 0x87654321})
-            address = 0 if port is Port.NONE else 0x87654321
-            assert await host.read("FAULT_ADDRESS") == address
-            assert (await host.fields("FAULT"))["PORT"] == port
-
-    check(bench)
+@simulated
+async def test_a_fault_without_a_port_has_no_address(host: Host) -> None:
+    host.set(fault=1)
+    for port in Port:
+        host.set(report={"code": 0, "port": port, "address": 0x87654321})
+        address = 0 if port is Port.NONE else 0x87654321
+        assert await host.read("FAULT_ADDRESS") == address
+        assert (await host.fields("FAULT"))["PORT"] == port
 
 
 @simulated
@@ -245,14 +241,12 @@ async def test_clear_holds_until_the_engine_flushes(host: Host) -> None:
     assert await host.read("CLEAR") == 0
 
 
-def test_the_timeout_can_be_set() -> None:
-    async def bench(host: Host) -> None:
-        assert host.get("timeout") == register("TIMEOUT").reset == 1 << 20
-        await host.write("TIMEOUT", 0xFEDC_BA98)
-        assert await host.read("TIMEOUT") == 0xFEDC_BA98
-        assert host.get("timeout") == 0xFEDC_BA98
-
-    check(bench)
+@simulated
+async def test_the_timeout_can_be_set(host: Host) -> None:
+    assert host.get("timeout") == register("TIMEOUT").reset == 1 << 20
+    await host.write("TIMEOUT", 0xFEDC_BA98)
+    assert await host.read("TIMEOUT") == 0xFEDC_BA98
+    assert host.get("timeout") == 0xFEDC_BA98
 
 
 @simulated
@@ -278,21 +272,19 @@ async def test_the_interrupt_line_is_pending_and_enable(host: Host) -> None:
     assert await host.read(entry.name) == 0
 
 
-def test_each_counter_counts_its_own_event() -> None:
-    async def bench(host: Host) -> None:
-        expected = {}
-        for cycles, event in enumerate(EVENTS, start=1):
-            name = "BUSY_CYCLES" if event == "busy" else event.upper() + "S"
-            await host.pulse(event, cycles)
-            expected[name] = cycles
-        await host.tick()
-        assert {name: await host.read(name) for name in expected} == expected
-        await host.write("COUNTERS_CLEAR", 0xFFFF_FFFE)
-        assert {name: await host.read(name) for name in expected} == expected
-        await host.write("COUNTERS_CLEAR", 1)
-        assert [await host.read(name) for name in expected] == [0] * len(expected)
-
-    check(bench)
+@simulated
+async def test_each_counter_counts_its_own_event(host: Host) -> None:
+    expected = {}
+    for cycles, event in enumerate(EVENTS, start=1):
+        name = "BUSY_CYCLES" if event == "busy" else event.upper() + "S"
+        await host.pulse(event, cycles)
+        expected[name] = cycles
+    await host.tick()
+    assert {name: await host.read(name) for name in expected} == expected
+    await host.write("COUNTERS_CLEAR", 0xFFFF_FFFE)
+    assert {name: await host.read(name) for name in expected} == expected
+    await host.write("COUNTERS_CLEAR", 1)
+    assert [await host.read(name) for name in expected] == [0] * len(expected)
 
 
 def test_without_counters_they_read_0() -> None:
@@ -357,21 +349,18 @@ async def test_what_is_not_mapped_reads_0(host: Host) -> None:
             assert host.get("control.read_data") == 0, hex(offset)
 
 
-def test_writes_elsewhere_and_reads_change_nothing() -> None:
+@simulated
+async def test_writes_elsewhere_and_reads_change_nothing(host: Host) -> None:
     writable = {entry.offset for entry in REGISTERS if entry.access != Access.READ}
     names = [entry.name for entry in REGISTERS]
-
-    async def bench(host: Host) -> None:
-        before = [await host.read(name) for name in names]
-        host.access(write_data=0xFFFF_FFFF)
-        for offset in range(0, CONTROL_SIZE, 4):
-            host.access(offset, write=offset not in writable, read=offset in writable)
-            await host.tick()
-            assert host.get("clear") == host.get("irq") == 0, hex(offset)
-        host.access(write=0, read=0)
-        assert [await host.read(name) for name in names] == before
-
-    check(bench)
+    before = [await host.read(name) for name in names]
+    host.access(write_data=0xFFFF_FFFF)
+    for offset in range(0, CONTROL_SIZE, 4):
+        host.access(offset, write=offset not in writable, read=offset in writable)
+        await host.tick()
+        assert host.get("clear") == host.get("irq") == 0, hex(offset)
+    host.access(write=0, read=0)
+    assert [await host.read(name) for name in names] == before
 
 
 @simulated
