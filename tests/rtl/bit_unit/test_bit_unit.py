@@ -11,7 +11,16 @@ from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.commands import random_tests
 from support.oracle import truth
-from support.rtl.records import compute, join, random_counts, random_word, split, truths
+from support.rtl.records import (
+    compute,
+    fields_of,
+    join,
+    random_counts,
+    random_edge,
+    random_word,
+    split,
+    truths,
+)
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,
@@ -149,14 +158,8 @@ class Traffic:
                 number += 1
 
     def _edge(self, last: bool, slot: int) -> dict[str, Any]:
-        generator = self.generator
-        return {
-            "last": last,
-            "end": last and generator.random() < 0.5,
-            "error": generator.random() < 0.1,
-            "slot": slot,
-            "final": generator.randrange(4),
-        }
+        end, error = last and self.generator.random() < 0.5, self.generator.random() < 0.1
+        return random_edge(self.generator, last, end=end, error=error, slot=slot)
 
     def _expect(
         self, result: int, operation: dict[str, Any], edges: list[dict[str, Any]], pairs: bool
@@ -192,9 +195,7 @@ class Traffic:
             assert got.partial == (want is None), f"result {index} of {beat}, {stalls}"
             if want is None:
                 continue
-            values = {name: got[name] for name in want if name != "edge"}
-            values["edge"] = {name: got.edge[name] for name in want["edge"]}
-            assert values == want, f"result {index} of {beat}, {stalls}"
+            assert fields_of(got, want) == want, f"result {index} of {beat}, {stalls}"
         return source.cycles, sink.cycles
 
 

@@ -8,7 +8,15 @@ import pytest
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.beat_pairs import AddPairs, PairBeats, SplitBeats
 from bitlane_rtl.bit_unit.shift import Shifter
-from support.rtl.records import compute, join, random_counts, random_word, split
+from support.rtl.records import (
+    compute,
+    fields_of,
+    join,
+    random_counts,
+    random_edge,
+    random_word,
+    split,
+)
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, simulate, transfer
 from support.seeds import slow
 
@@ -145,21 +153,11 @@ PAIR, SINGLE = "pair", "single"
 
 
 def edge(generator: random.Random, last: bool) -> dict[str, Any]:
-    return {
-        "last": last,
-        "end": last,
-        "error": False,
-        "slot": generator.randrange(0, 8, 2),
-        "final": generator.randrange(4),
-    }
+    return random_edge(generator, last, slot=generator.randrange(0, 8, 2))
 
 
 def kinds(generator: random.Random, size: int) -> list[str]:
     return [generator.choice([PAIR, SINGLE]) for _ in range(size)]
-
-
-def edge_of(payload: Any, names: dict[str, Any]) -> dict[str, Any]:
-    return {name: payload.edge[name] for name in names}
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
@@ -191,7 +189,7 @@ def test_both_beats_of_a_shift_are_put_side_by_side(stalls: Stalls) -> None:
     for got, (pair, a, b, where) in zip(sink.payloads, expected, strict=True):
         low = 0 if pair else 32
         assert (got.pair, got.a >> low, got.b >> low) == (pair, a >> low, b >> low), stalls
-        assert edge_of(got, where) == where, stalls
+        assert fields_of(got.edge, where) == where, stalls
         assert pair or got.inside == a >> 32 & 15, stalls
     assert sink.cycles == [source.cycles[beat] for beat in completed]
 
@@ -211,7 +209,7 @@ def test_the_lower_half_is_sent_first_and_the_upper_one_is_the_last(stalls: Stal
     _, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (data, where) in zip(sink.payloads, expected, strict=True):
         assert (got.data, got.lane, got.out_lane) == (data, 3, 3), stalls
-        assert edge_of(got, where) == where, stalls
+        assert fields_of(got.edge, where) == where, stalls
     if stalls == NO_STALLS:
         assert sink.cycles == list(range(len(expected)))
 
@@ -244,10 +242,7 @@ def test_both_counts_are_added_and_all_else_is_left_alone(stalls: Stalls) -> Non
         assert got.partial == (want is None), stalls
         if want is None:
             continue
-        assert [got[name] for name in ("data", "lane", "out_lane")] == [
-            want[name] for name in ("data", "lane", "out_lane")
-        ], stalls
-        assert edge_of(got, want["edge"]) == want["edge"], stalls
+        assert fields_of(got, want) == want, stalls
     assert sink.cycles == source.cycles
 
 

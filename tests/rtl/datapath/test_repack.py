@@ -17,7 +17,7 @@ from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import SkidBuffer, Wire
-from support.rtl.records import join
+from support.rtl.records import join, random_edge
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
 from support.seeds import slow
 
@@ -96,8 +96,7 @@ class Traffic:
         for index in range(beats):
             data, last = self.generator.getrandbits(self.width), index == beats - 1
             error = self.generator.random() < 0.1
-            slot, final = self._random(8), self._random(4)
-            edge = {"last": last, "end": last, "error": error, "slot": slot, "final": final}
+            edge = random_edge(self.generator, last, error=error)
             cycle = self._send(data, lane, lane, **edge)
             ones = (1 << self.width) - 1
             self._receive(Expected(data, ones, error), cycle)

@@ -1,7 +1,9 @@
 """Command records from walks, packed as `abi` says, and what they and words of lanes compute."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -194,3 +196,17 @@ def random_counts(generator: random.Random, lane: Lane, width: int) -> int:
         return generator.randrange(lane.bits)
 
     return join([one() for _ in range(width // lane.bits)], lane.bits)
+
+
+def random_edge(generator: random.Random, last: bool, **marks: int) -> dict[str, int]:
+    """Return what goes with a beat: ``marks``, and others at random; no error."""
+    slot, final = generator.randrange(8), generator.randrange(4)
+    return {"last": last, "end": last, "error": False, "slot": slot, "final": final, **marks}
+
+
+def fields_of(got: Any, want: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a payload that ``want`` has, to compare them with it."""
+    return {
+        name: fields_of(got[name], value) if isinstance(value, Mapping) else got[name]
+        for name, value in want.items()
+    }
