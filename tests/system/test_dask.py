@@ -15,7 +15,6 @@ import pytest
 from distributed import Client
 
 import bitlane.dask
-from bitlane import reference
 from bitlane.errors import (
     DataTypeError,
     LinkError,
@@ -63,36 +62,6 @@ def test_each_worker_has_a_device_of_its_own(cluster: Client) -> None:
     assert {description for _, description in first.values()} == {"simulator compiled, 64 bits"}
 
 
-SHAPES = [
-    ((300, 40), (300, 40)),
-    ((300, 40), (40,)),
-    ((1, 400), (30, 1)),
-    ((7, 1, 50), (30, 1)),
-    ((), (60,)),
-    ((), ()),
-]
-
-
-@pytest.mark.parametrize(("first", "second"), SHAPES)
-def test_operands_broadcast(
-    cluster: Client, first: tuple[int, ...], second: tuple[int, ...]
-) -> None:
-    a, b = random(first, "u4", 1), random(second, "u4", 2)
-    x, y = (da.from_array(each, chunks=17) for each in (a, b))
-    lazy = [
-        bitlane.dask.bit_xor(x, y),
-        bitlane.dask.bit_nand(b, x),
-        bitlane.dask.bit_shift_right(x, y),
-        bitlane.dask.bit_not(x),
-        bitlane.dask.bit_count(x, np.uint32),
-        bitlane.dask.bit_or(x, 7),
-    ]
-    expected = [a ^ b, ~(a & b), a >> b, ~a, reference.bit_count(a, np.uint32), a | 7]
-    for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
-        assert same(np.asarray(one), np.asarray(other))
-        assert (told.shape, told.dtype) == (other.shape, other.dtype)
-
-
 def test_elements_are_chosen_on_the_devices(cluster: Client) -> None:
     a, b, mask = random((300, 40), "u2", 1), random(40, "u2", 2), random((300, 1), "u1", 3) > 99
     x, y = da.from_array(a, chunks=(70, 40)), da.from_array(b, chunks=20)
@@ -135,44 +104,6 @@ def test_counts_of_chosen_elements(cluster: Client, axis: Any, dtype: str) -> No
         for one, wanted, told in zip(get(lazy, cluster), expected, lazy, strict=True):
             assert same(np.asarray(one), np.asarray(wanted))
             assert (told.shape, told.dtype) == (np.shape(wanted), wanted.dtype)
-
-
-def test_any_byte_of_a_boolean_but_0_is_true(cluster: Client) -> None:
-    a, b = random((30, 40), "u1", 1) & 6, random((40,), "u1", 2) & 12
-    true, other = a != 0, b != 0
-    x, y = (da.from_array(each.view(bool), chunks=17) for each in (a, b))
-    lazy = [
-        bitlane.dask.bit_not(x),
-        bitlane.dask.bit_copy(x),
-        bitlane.dask.bit_xor(x, y),
-        bitlane.dask.bit_nand(b.view(bool), x),
-        bitlane.dask.bit_count(x),
-        bitlane.dask.cardinality(x),
-        bitlane.dask.hamming(x, y),
-    ]
-    expected = [~true, true, true ^ other, ~(true & other), true.astype(np.uint8)]
-    expected += [each.sum(-1, dtype=np.uint32) for each in (true, true ^ other)]
-    for one, wanted in zip(get(lazy, cluster), expected, strict=True):
-        assert same(np.asarray(one), wanted)
-
-
-@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_sums_along_axes(cluster: Client, axis: Any, keepdims: bool) -> None:
-    a, b = random((20, 30, 11), "u2", 1), random((30, 1), "u1", 2)
-    x, y = (da.from_array(each, chunks=8) for each in (a, b))
-    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
-    lazy = [
-        bitlane.dask.hamming(x, y, **options),
-        bitlane.dask.hamming(x, 5, **options),
-        bitlane.dask.cardinality(x, **options, dtype="u8"),
-        bitlane.dask.jaccard(x, y, **options),
-    ]
-    ones = [np.bitwise_count(each).sum(**options) for each in (a ^ b, a ^ 5, a, a & b, a | b)]
-    expected = [*(each.astype("u4") for each in ones[:2]), ones[2].astype("u8"), ones[3] / ones[4]]
-    for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
-        assert same(np.asarray(one), np.asarray(other))
-        assert (told.shape, told.dtype) == (np.shape(other), other.dtype)
 
 
 @pytest.mark.parametrize("metric", ["hamming", "jaccard"])

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import reference
 from bitlane.errors import (
     DataTypeError,
     LinkError,
@@ -60,58 +59,6 @@ def is_running(process: int) -> bool:
     return True
 
 
-SHAPES = [
-    ((3000, 40), (3000, 40)),
-    ((3000, 40), (40,)),
-    ((1, 90_000), (2, 1)),
-    ((70, 1, 50), (30, 1)),
-    ((1000, 40), (1000, 1)),
-    ((), (60_000,)),
-    ((), ()),
-    ((0, 7), (7,)),
-]
-
-
-@pytest.mark.parametrize(("first", "second"), SHAPES)
-def test_operands_broadcast(
-    pool: bitlane.Pool, first: tuple[int, ...], second: tuple[int, ...]
-) -> None:
-    a, b = random(first, "u4", 1), random(second, "u4", 2)
-    assert same(pool.bit_xor(a, b), np.asarray(a ^ b))
-    assert same(pool.bit_nand(b, a), np.asarray(~(a & b)))
-    assert same(pool.bit_not(a), np.asarray(~a))
-    assert same(pool.bit_count(a, np.uint32), reference.bit_count(a, np.uint32))
-
-
-def test_layouts_types_and_numbers(pool: bitlane.Pool) -> None:
-    a = random((300, 400), "i2", 1)
-    views = a.T[::-1, 1::3], a[::-1, :1].T.astype(">i2")[:, :134].T
-    assert same(
-        pool.bit_or(views[0][:100, :100], views[1][:100]), views[0][:100, :100] | views[1][:100]
-    )
-    assert same(pool.bit_shift_right(a, 3), a >> 3)
-    assert same(pool.bit_and(1000, a), 1000 & a)
-    assert same(pool.bit_xor(a, a.astype(np.uint8)), a ^ a.astype(np.uint8))
-    assert same(pool.bit_not(a > 0), ~(a > 0))
-    assert same(pool.bit_copy(a.tolist()), a.astype(np.int64))
-
-
-def test_any_byte_of_a_boolean_but_0_is_true(pool: bitlane.Pool) -> None:
-    a, b = random((300, 400), "u1", 1) & 6, random((400,), "u1", 2) & 12
-    x, y, true, other = a.view(bool), b.view(bool), a != 0, b != 0
-    assert same(pool.bit_not(x), ~true)
-    assert same(pool.bit_copy(x[::-1, ::2]), true[::-1, ::2])
-    assert same(pool.bit_xor(x, y), true ^ other)
-    assert same(pool.bit_nor(y, x), ~(true | other))
-    assert same(pool.bit_count(x), true.astype(np.uint8))
-    assert same(pool.cardinality(x), true.sum(-1, dtype=np.uint32))
-    assert same(pool.hamming(x, y), (true ^ other).sum(-1, dtype=np.uint32))
-    assert same(pool.jaccard(x, y), (true & other).sum(-1) / (true | other).sum(-1))
-    out = x.copy()
-    pool.bit_and(x, y, out=out)
-    assert same(out, true & other)
-
-
 def test_an_output_may_overlap_what_is_read(pool: bitlane.Pool) -> None:
     memory = random((LARGE,), "u1", 1)
     expected = memory.copy()
@@ -119,21 +66,6 @@ def test_an_output_may_overlap_what_is_read(pool: bitlane.Pool) -> None:
     out = memory[1:]
     assert pool.bit_and(memory[1:], memory[:-1], out=out) is out
     assert same(memory, expected)
-
-
-@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_sums_along_axes(pool: bitlane.Pool, axis: Any, keepdims: bool) -> None:
-    a, b = random((40, 50, 60), "u2", 1), random((50, 1), "u2", 2)
-    ones = np.bitwise_count(a ^ b).sum(axis=axis, keepdims=keepdims, dtype=np.uint32)
-    assert same(pool.hamming(a, b, axis, keepdims=keepdims), np.asarray(ones))
-    ones = np.bitwise_count(a).sum(axis=axis, keepdims=keepdims, dtype=np.uint64)
-    assert same(pool.cardinality(a, axis, dtype="u8", keepdims=keepdims), np.asarray(ones))
-    with np.errstate(invalid="ignore"):
-        shared, either = (
-            np.bitwise_count(x).sum(axis=axis, keepdims=keepdims) for x in (a & b, a | b)
-        )
-        assert same(pool.jaccard(a, b, axis, keepdims=keepdims), np.asarray(shared / either))
 
 
 @pytest.mark.parametrize("metric", ["hamming", "jaccard"])

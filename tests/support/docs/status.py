@@ -46,7 +46,7 @@ NETLISTS = {
 INTERFACES = {
     "operators, all layouts": "tests/system/test_arrays_on_simulator.py",
     "arrays on a device": "tests/system/test_expressions_on_simulator.py",
-    "comparisons": "tests/system/test_truth_on_simulator.py",
+    "comparisons": "tests/host/arrays/test_calls.py",
     "searches": "tests/verify/search/test_agreement.py",
     "`BinaryIndex`": "tests/verify/search/test_faiss_suite.py",
     "DirectML's objects": "tests/system/test_dml_on_simulator.py",
