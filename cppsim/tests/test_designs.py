@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,8 @@ from cppsim import FallbackWarning, designs, engine
 from cppsim.compiling.cache import CACHE, CacheWarning
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
-from cppsim.testing import random_machine, trace
+from cppsim.testing import EXECUTORS, Bench, random_machine, trace
+from support.counters import counter
 from support.processes import succeed
 from support.recomputed import expect_same
 from support.seeds import seeds
@@ -63,36 +63,27 @@ class Shown:
         m.d.comb += Print("low", self.low)
 
     def run(self) -> list[Any]:
-        """Return what a testbench sees of it, of which the last is a waveform."""
-        simulator = cppsim.Simulator(self.module)
-        simulator.add_clock(1e-6)
-        seen: list[Any] = []
+        """Return what a testbench sees of it, its prints, and its waveforms as text."""
+        sim = Bench(EXECUTORS["always"])
 
         async def work(ctx: Any) -> None:
             for _ in range(3):
                 await ctx.tick().sample(self.low)
-                seen.append((ctx.get(self.low), ctx.get(self.memory.data[2])))
+                sim.seen.append((ctx.get(self.low), ctx.get(self.memory.data[2])))
             await ctx.tick().until((self.low ^ self.count[:4]) == 7)
-            seen.append(ctx.get(self.count + 1))
+            sim.seen.append(ctx.get(self.count + 1))
 
-        simulator.add_testbench(work)
-        file = StringIO()
-        with simulator.write_vcd(file):
-            simulator.run()
-        _, _, changes = file.getvalue().partition("$timescale")
-        return [*seen, changes]
+        sim.run(self.module, work, traces=())
+        return [*sim.seen[:-1], str(sim.seen[-1])]
 
 
-def test_a_design_from_the_cache_shows_the_same(
-    unwritten: Callable[[], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, output = Shown("count").run(), capsys.readouterr().out
+def test_a_design_from_the_cache_shows_the_same(unwritten: Callable[[], None]) -> None:
+    first = Shown("count").run()
     unwritten()
-    again, again_output = Shown("other").run(), capsys.readouterr().out
+    again = Shown("other").run()
     assert again[:-1] == first[:-1]
     assert again[-1] == first[-1].replace("count", "other")
-    assert again_output == output
-    assert "Coverage hit at" in output
+    assert "Coverage hit at" in first[-2]
 
 
 def test_random_machines_from_the_cache(unwritten: Callable[[], None]) -> None:
@@ -106,8 +97,7 @@ def test_random_machines_from_the_cache(unwritten: Callable[[], None]) -> None:
 
 def test_a_check_that_has_moved_fails_at_its_line(unwritten: Callable[[], None]) -> None:
     def failing(lines: int) -> str:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
+        m, count = counter()
         code = compile(
             "\n" * lines + "check = Assert(count < 2, 'too many')", f"f{lines}.py", "exec"
         )
@@ -132,16 +122,12 @@ def test_an_entry_may_go_while_its_design_runs(
     Shown("count").run()
     unwritten()
     design = Shown("count")
-    simulator = cppsim.Simulator(design.module)
+    sim = Bench(EXECUTORS["always"])
+    work = sim.awaits(1, lambda ctx: ctx.tick().until(design.count + design.low == 9), design.count)
+    simulator = sim.simulator(design.module, work)
     CACHE.clear()
-    simulator.add_clock(1e-6)
-
-    async def work(ctx: Any) -> None:
-        await ctx.tick().until(design.count + design.low == 9)
-        assert ctx.get(design.count) == 5
-
-    simulator.add_testbench(work)
     simulator.run()
+    assert sim.seen[0][2] == 5
 
 
 def _damage(path: Path, choose: random.Random) -> str:
@@ -212,20 +198,13 @@ def test_what_cannot_be_compiled_leaves_no_entry(fresh_cache: Path) -> None:
 
 def test_an_oversight_is_reported_as_one(change: Callable[..., None]) -> None:
     change(designs, "lower", lambda design, **options: {}["sync"])
-    m = Module()
-    m.d.sync += Signal().eq(1)
     reason = r"an error in cppsim \(KeyError: 'sync'\); please report it"
     with pytest.warns(cppsim.FallbackWarning, match=reason):
-        cppsim.Simulator(m)
+        cppsim.Simulator(counter()[0])
 
 
 def test_the_entry_of_another_design_is_found_out(fresh_cache: Path) -> None:
-    def counter(step: int) -> Any:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + step)
-        return Fragment.get(m, None).prepare()
-
-    right, wrong = counter(1), counter(2)
+    right, wrong = (Fragment.get(counter(step=x)[0], None).prepare() for x in (1, 2))
     expect_same(right, designs.built(right))
     with pytest.raises(AssertionError, match="is not the entry of this design"):
         expect_same(wrong, designs.built(right))

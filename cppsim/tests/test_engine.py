@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from amaranth.hdl import (
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFOBuffered
 from amaranth.lib.memory import Memory
-from amaranth.sim import DomainReset
 
 import cppsim
 from cppsim.cpp.simulation import write_simulation
@@ -43,14 +41,8 @@ from support.counters import counter
 def test_a_tick_samples_what_was_before_the_edge(sim: Bench) -> None:
     m, count = counter(step=3)
     m.d.comb += (above := Signal(9)).eq(count + 1)
-
-    async def work(ctx: Any) -> None:
-        for _ in range(5):
-            sim.seen.append(await ctx.tick().sample(count, above))
-            sim.seen.append((ctx.get(count), ctx.get(above)))
-
-    sim.run(m, work)
-    assert sim.seen[2:4] == [(True, False, 3, 4), (6, 7)]
+    sim.run(m, sim.awaits(5, lambda ctx: ctx.tick().sample(count, above), count, above))
+    assert sim.seen[1] == (1_500_000_000, (True, False, 3, 4), 6, 7)
 
 
 @same_on()
@@ -84,13 +76,7 @@ def test_logic_that_reads_a_clock_shows_at_its_edge_what_was_before(sim: Bench) 
     m, kept, level = Module(), Signal(2), Signal(2)
     m.d.comb += level.eq(2 - ClockSignal())
     m.d.sync += kept.eq(level)
-
-    async def work(ctx: Any) -> None:
-        for _ in range(6):
-            await ctx.delay(0.4e-6)
-            sim.seen.append((ctx.get(kept), ctx.get(level)))
-
-    sim.run(m, work)
+    sim.run(m, sim.awaits(6, lambda ctx: ctx.delay(0.4e-6), kept, level))
 
 
 @same_on()
@@ -302,15 +288,6 @@ def test_waits_of_all_kinds_side_by_side(sim: Bench) -> None:
     m.d.slow += late.eq(late + count)
     m.d.comb += pair.eq(count[1:3])
 
-    def testbench(wait: Callable[[Any], Any]) -> Any:
-        async def work(ctx: Any) -> None:
-            for _ in range(2):
-                with suppress(DomainReset):
-                    sim.seen.append(await wait(ctx))
-                sim.seen.append((ctx.get(count), ctx.get(late)))
-
-        return work
-
     async def each(ctx: Any) -> None:
         async for values in ctx.tick("slow").sample(count, late):
             sim.seen.append(values)
@@ -332,20 +309,18 @@ def test_waits_of_all_kinds_side_by_side(sim: Bench) -> None:
         lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
     )
     clocks = {"sync": 1e-6, "slow": (2.3e-6, 0.2e-6)}
-    sim.run(m, *map(testbench, waits), each, reset, clocks=clocks)
+    works = [sim.awaits(2, wait, count, late) for wait in waits]
+    sim.run(m, *works, each, reset, clocks=clocks)
 
 
 @same_on()
 def test_testbenches_begin_before_an_edge_at_time_0(sim: Bench) -> None:
     m, count = counter()
-
-    async def work(ctx: Any) -> None:
-        sim.seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
-
+    work = sim.awaits(9, lambda ctx: ctx.tick().sample(count), count)
     made = sim.run(m, work, clocks={"sync": (1e-6, 0)})
     made.reset()
     made.run()
-    assert sim.seen[0] == (True, False, 0, 1)
+    assert sim.seen[0] == sim.seen[9] == (0, (True, False, 0), 1)
 
 
 @same_on()
@@ -371,10 +346,5 @@ def test_a_combinational_message_is_printed_once(sim: Bench) -> None:
     m, count = counter()
     with m.If(count[1]):
         m.d.comb += Print(Format("{}", count))
-
-    async def work(ctx: Any) -> None:
-        for _ in range(9):
-            await ctx.delay(0.4e-6)
-
-    sim.run(m, work)
-    assert sim.seen == ["2\n3\n"]
+    sim.run(m, sim.awaits(9, lambda ctx: ctx.delay(0.4e-6)))
+    assert sim.seen[-1] == "2\n3\n"

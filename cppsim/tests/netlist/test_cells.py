@@ -1,7 +1,7 @@
 """Cells of Amaranth's netlists as plain ones, and wide numbers as words of 64 bits."""
 
-from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,43 +20,22 @@ ENABLE = 3 << 16
 PATTERNS = (("1-0", "011"), ("--1",), ())
 
 
-@dataclass
-class Matches:
-    value: tuple[int, ...]
-    patterns: tuple[str, ...]
-
-
-@dataclass
-class PriorityMatch:
-    en: int
-    inputs: tuple[int, ...]
-
-
-@dataclass
-class Match:
-    en: int
-    value: tuple[int, ...]
-    patterns: tuple[tuple[str, ...], ...]
+def cell(kind: str, **fields: Any) -> Any:
+    """Return a cell like one of Amaranth's type ``kind``."""
+    return type(kind, (SimpleNamespace,), {})(**fields)
 
 
 def test_one_match_is_several_matches_and_their_priority() -> None:
     several, one = CellWriter(), CellWriter()
     for number, patterns in enumerate(PATTERNS):
-        several.take(10 + number, Matches(VALUE, patterns))
+        several.take(10 + number, cell("Matches", value=VALUE, patterns=patterns))
     conditions = tuple(several.same[10 + number << 16] for number in range(len(PATTERNS)))
-    several.take(20, PriorityMatch(ENABLE, conditions))
-    one.take(20, Match(ENABLE, VALUE, PATTERNS))
+    several.take(20, cell("PriorityMatch", en=ENABLE, inputs=conditions))
+    one.take(20, cell("Match", en=ENABLE, value=VALUE, patterns=PATTERNS))
     result = range(20 << 16, (20 << 16) + len(PATTERNS))
     assert one.cells == several.cells
     assert [one.same[bit] for bit in result] == [several.same[bit] for bit in result]
     assert one.same[result[2]] == 0
-
-
-@dataclass
-class Operator:
-    operator: str
-    inputs: tuple[tuple[int, ...], ...]
-    width: int = 1
 
 
 @pytest.mark.parametrize("sign", ["u", "s"])
@@ -66,9 +45,9 @@ def test_a_greater_operand_is_the_second_of_the_lesser_comparison(
 ) -> None:
     first, second = VALUE, tuple(bit + (1 << 16) for bit in VALUE)
     writers = CellWriter(), CellWriter(), CellWriter()
-    writers[0].take(20, Operator(sign + turned, (first, second)))
-    writers[1].take(20, Operator(sign + straight, (second, first)))
-    writers[2].take(20, Operator(sign + straight, (first, second)))
+    writers[0].take(20, cell("Operator", operator=sign + turned, inputs=(first, second), width=1))
+    writers[1].take(20, cell("Operator", operator=sign + straight, inputs=(second, first), width=1))
+    writers[2].take(20, cell("Operator", operator=sign + straight, inputs=(first, second), width=1))
     assert writers[0].cells == writers[1].cells != writers[2].cells
 
 

@@ -12,7 +12,6 @@ from amaranth import hdl
 from amaranth.hdl import (
     Array,
     Assert,
-    C,
     Cat,
     ClockDomain,
     ClockSignal,
@@ -22,9 +21,7 @@ from amaranth.hdl import (
     Instance,
     Module,
     Print,
-    Shape,
     Signal,
-    unsigned,
 )
 from amaranth.hdl import _ast as ast
 from amaranth.lib.memory import Memory
@@ -221,84 +218,60 @@ def test_designs(texts: str) -> None:
 
 # --- any attribute of any node --------------------------------------------------------------------
 
-_OTHERS = {"+": "-", "==": "!="}
+MUTATIONS: dict[str, dict[str, str]] = {}
+"""By type and attribute, another value than ``x``, that of a node."""
 
-MUTATIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "Const": {"_value": lambda x: x + 1, "_shape": lambda x: Shape(x.width + 1, x.signed)},
-    "Signal": {
-        "_width": lambda x: x + 1,
-        "_signed": lambda x: not x,
-        "_init": lambda x: x ^ 1,
-        "_reset_less": lambda x: not x,
-    },
-    "Operator": {
-        "_operator": lambda x: _OTHERS.get(x, "+"),
-        "_operands": lambda x: (ast.Const(0, 77), *x[1:]),
-    },
-    "Slice": {
-        "_value": lambda x: ~x,
-        "_start": lambda x: x - 1,
-        "_stop": lambda x: x + 1,
-    },
-    "Part": {
-        "_value": lambda x: ~x,
-        "_offset": lambda x: ~x,
-        "_width": lambda x: x + 1,
-        "_stride": lambda x: x + 1,
-    },
-    "Concat": {"_parts": lambda x: (*x, C(0, 77))},
-    "SwitchValue": {
-        "_test": lambda x: ~x,
-        "_cases": lambda x: ((("0" * 9,), x[0][1]), *x[1:]),
-    },
-    "Assign": {"_lhs": lambda x: x.as_unsigned() if len(x) else ~x, "_rhs": lambda x: ~x},
-    "Switch": {
-        "_test": lambda x: ~x,
-        "_cases": lambda x: ((("0" * 9,), *x[0][1:]), *x[1:]),
-    },
-    "Print": {"_message": lambda x: Format("another")},
-    "Property": {
-        "_kind": lambda x: next(kind for kind in type(x) if kind is not x),
-        "_test": lambda x: ~x,
-        "_message": lambda x: Format("another"),
-    },
-    "Format": {"_chunks": lambda x: (*x, "more")},
-    "ClockDomain": {
-        "clk": lambda x: Signal(init=1),
-        "rst": lambda x: None if x is not None else Signal(),
-        "clk_edge": lambda x: "neg" if x == "pos" else "pos",
-        "async_reset": lambda x: not x,
-    },
-    "MemoryData": {
-        "_shape": lambda x: unsigned(77),
-        "_depth": lambda x: x + 1,
-    },
-    "MemoryInstance": {
-        "_read_ports": lambda x: [*x, *x],
-        "_write_ports": lambda x: [*x, *x],
-    },
-    "_ReadPort": {
-        "_domain": lambda x: "comb" if x != "comb" else "sync",
-        "_addr": lambda x: ~x,
-        "_data": lambda x: ~x,
-        "_en": lambda x: ~x,
-        "_transparent_for": lambda x: (*x, 5),
-    },
-    "_WritePort": {
-        "_domain": lambda x: "fall" if x != "fall" else "sync",
-        "_addr": lambda x: ~x,
-        "_data": lambda x: ~x,
-        "_en": lambda x: ~x,
-    },
-    "Fragment": {
-        "statements": lambda x: {
-            "comb": [*x.get("comb", ()), ast.Assign(Signal(), 1)],
-            **{name: inner for name, inner in x.items() if name != "comb"},
-        },
-        "subfragments": lambda x: [*x, (Fragment(), "more", None)],
-    },
-}
-"""By type and attribute, another value than that of a node."""
+for _line in """
+Const _value: x + 1
+Const _shape: Shape(x.width + 1, x.signed)
+Signal _width: x + 1
+Signal _signed: not x
+Signal _init: x ^ 1
+Signal _reset_less: not x
+Operator _operator: {"+": "-", "==": "!="}.get(x, "+")
+Operator _operands: (C(0, 77), *x[1:])
+Slice _value: ~x
+Slice _start: x - 1
+Slice _stop: x + 1
+Part _value: ~x
+Part _offset: ~x
+Part _width: x + 1
+Part _stride: x + 1
+Concat _parts: (*x, C(0, 77))
+SwitchValue _test: ~x
+SwitchValue _cases: ((("0" * 9,), x[0][1]), *x[1:])
+Assign _lhs: x.as_unsigned() if len(x) else ~x
+Assign _rhs: ~x
+Switch _test: ~x
+Switch _cases: ((("0" * 9,), *x[0][1:]), *x[1:])
+Print _message: Format("another")
+Property _kind: next(kind for kind in type(x) if kind is not x)
+Property _test: ~x
+Property _message: Format("another")
+Format _chunks: (*x, "more")
+ClockDomain clk: Signal(init=1)
+ClockDomain rst: None if x is not None else Signal()
+ClockDomain clk_edge: "neg" if x == "pos" else "pos"
+ClockDomain async_reset: not x
+MemoryData _shape: unsigned(77)
+MemoryData _depth: x + 1
+MemoryInstance _read_ports: [*x, *x]
+MemoryInstance _write_ports: [*x, *x]
+_ReadPort _domain: "comb" if x != "comb" else "sync"
+_ReadPort _addr: ~x
+_ReadPort _data: ~x
+_ReadPort _en: ~x
+_ReadPort _transparent_for: (*x, 5)
+_WritePort _domain: "fall" if x != "fall" else "sync"
+_WritePort _addr: ~x
+_WritePort _data: ~x
+_WritePort _en: ~x
+Fragment statements: {**x, "comb": [*x.get("comb", ()), Assign(Signal(), 1)]}
+Fragment subfragments: [*x, (Fragment(), "more", None)]
+""".strip().splitlines():
+    _place, _, _text = _line.partition(": ")
+    _kind, _name = _place.split()
+    MUTATIONS.setdefault(_kind, {})[_name] = _text
 
 IGNORED = {
     "Const": {"src_loc"},
@@ -361,7 +334,7 @@ def test_any_other_attribute_of_any_node_is_another_fingerprint(seed: int) -> No
         for node in nodes[:: max(1, len(nodes) // 6)]:
             for name, other in MUTATIONS[kind].items():
                 before = getattr(node, name)
-                setattr(node, name, other(before))
+                setattr(node, name, eval(other, {**vars(ast), **vars(hdl), "x": before}))
                 assert fingerprint(design).digest != whole, (node, name)
                 setattr(node, name, before)
                 changed.add((kind, name))

@@ -1,11 +1,11 @@
 """Processes that set signals at an edge, and waits for changes of signals, beside pysim."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 from amaranth.hdl import Assert, ClockDomain, ClockSignal, Const, DriverConflict, Module, Signal
 from amaranth.lib.memory import Memory
-from amaranth.sim import BrokenTrigger
 
 from cppsim.running.state import CompiledState
 from cppsim.testing import (
@@ -101,13 +101,13 @@ def test_a_constant_changes_once_from_its_initial_value(sim: Bench, depth: int) 
         m.d.comb += (copy := Signal(3, init=6)).eq(constant)
         constant = copy
     m.d.comb += flag.eq(constant)
-
-    async def watch(ctx: Any) -> None:
-        sim.seen.append((sim.now, await ctx.changed(flag).sample(count)))
-        sim.seen.append((sim.now, await ctx.changed(flag).posedge(flag[0]).delay(3e-6)))
-
-    sim.run(m, ticks(5), processes=[watch])
-    assert sim.seen[0] == (0, (6, 0))
+    watches = [
+        sim.awaits(1, lambda ctx: ctx.changed(flag).sample(count)),
+        sim.awaits(2, lambda ctx: ctx.changed(flag).posedge(flag[0]).delay(3e-6)),
+    ]
+    sim.run(m, ticks(5), processes=watches)
+    sim.seen.sort(key=str)  # processes run in any order
+    assert (0, (6, 0)) in sim.seen
 
 
 @same_on("engine", "always")  # check takes a broken trigger for a glitch
@@ -115,17 +115,12 @@ def test_a_second_change_in_a_time_step_breaks_a_wait_for_two(sim: Bench) -> Non
     m, count = counter()
     above, third = Signal(8), Signal(8)
     m.d.comb += [above.eq(count + 1), third.eq(above + 1)]
-
-    async def watch(ctx: Any) -> None:
-        for wait in (ctx.changed(count, third), ctx.changed(above).posedge(third[1])):
-            for _ in range(4):
-                try:
-                    sim.seen.append((sim.now, await wait))
-                except BrokenTrigger:
-                    sim.seen.append((sim.now, "broken"))
-
-    sim.run(m, ticks(20), background=[watch])
-    assert any("broken" in entry for entry in sim.seen)
+    watches = [
+        sim.awaits(4, lambda ctx: ctx.changed(count, third)),
+        sim.awaits(4, lambda ctx: ctx.changed(above).posedge(third[1])),
+    ]
+    sim.run(m, ticks(20), background=watches)
+    assert any("BrokenTrigger" in entry for entry in sim.seen)
 
 
 # --- processes in place of registers --------------------------------------------------------------
@@ -213,17 +208,10 @@ def _shifter() -> tuple[Module, dict[str, Any]]:
 )
 def test_samples_at_a_change_are_of_the_same_delta_cycle(sim: Bench, kind: str, wait: Any) -> None:
     m, signals = _shifter()
-
-    async def once(ctx: Any) -> None:
-        try:
-            while True:
-                sim.seen.append((sim.now, *(await wait(ctx, signals))))
-        except BrokenTrigger:
-            sim.seen.append((sim.now, "broken"))
-
-    watch = once if kind == "one-shot" else sim.follows(lambda ctx: wait(ctx, signals))
-    watching: Any = {"background" if kind == "testbench" else "processes": [watch]}
-    sim.run(m, ticks(20), **watching)
+    watching = partial(sim.awaits, 99) if kind == "one-shot" else sim.follows
+    watch = watching(lambda ctx: wait(ctx, signals))
+    kinds: Any = {"background" if kind == "testbench" else "processes": [watch]}
+    sim.run(m, ticks(20), **kinds)
 
 
 @same_on()
@@ -249,13 +237,11 @@ def test_the_first_pass_of_a_process_sees_logic_before_it_is_evaluated(sim: Benc
         "above": lambda ctx: ctx.changed(above).sample(given),
     }
 
-    async def once(ctx: Any) -> None:
-        sim.seen.append(("once", 0, await ctx.changed(above)))
-
     watches = [sim.follows(wait, name=name) for name, wait in waits.items()]
+    once = sim.awaits(1, lambda ctx: ctx.changed(above))
     sim.run(m, sim.sets(given, (0, 3)), processes=[*watches, once], clocks=None)
     sim.seen.sort(key=lambda entry: str(entry[0]))  # processes run in any order
-    shown = [(name, *values) for name, _, values in sim.seen if name != "once"]
+    shown = [(entry[0], *entry[2]) for entry in sim.seen if len(entry) == 3]
     assert shown[:3] == [("above", 0, 0), ("above", 100, 0), ("above", 103, 3)]
     assert shown[3:] == [("given", 0, 0), ("given", 3, 100)]
 
@@ -275,11 +261,7 @@ def test_a_clock_starts_at_its_own_initial_level(sim: Bench, form: str, edge: st
         m.d.sync += half.eq(~half)
         m.d.comb += made.clk.eq(half if form == "alias" else half & 1 == 1)
     m.d.half += count.eq(count + 1)
-
-    async def first(ctx: Any) -> None:
-        sim.seen.append(ctx.get(count))
-
-    sim.run(m, first, sim.reads(5, count))
+    sim.run(m, sim.awaits(9, lambda ctx: ctx.delay(0.4e-6), count))
 
 
 @same_on()

@@ -1,7 +1,6 @@
 """Waits for ticks, leaps over time, and the order of testbenches on compiled code, beside pysim."""
 
 import signal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,12 +73,7 @@ def test_several_clocks_and_delays_fast_forward_to_the_first(sim: Bench) -> None
         m.d[name] += count.eq(count + counts["fast"] + 1)
 
     def waiter(name: str, amount: int) -> Any:
-        async def work(ctx: Any) -> None:
-            for _ in range(4):
-                await ctx.tick(name).repeat(amount)
-                sim.seen.append((name, sim.now, *map(ctx.get, counts.values())))
-
-        return work
+        return sim.awaits(4, lambda ctx: ctx.tick(name).repeat(amount), *counts.values())
 
     async def delays(ctx: Any) -> None:
         for number in range(9):
@@ -260,33 +254,18 @@ def test_a_condition_that_held_before_is_waited_for_again(sim: Bench, late: bool
 def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
     m, _, count = counter(domain := ClockDomain("sync", async_reset=late))
 
-    def waiting(wait: Callable[[Any], Any]) -> Any:
-        async def work(ctx: Any) -> None:
-            for _ in range(3):
-                try:
-                    sim.seen.append(await wait(ctx.tick().sample(count)))
-                except DomainReset:
-                    sim.seen.append("reset")
-                sim.seen.append((sim.now, ctx.get(count)))
-
-        return work
-
-    six, until_5 = (lambda tick: tick.repeat(6)), (lambda tick: tick.until(count[:3] == 5))
-    sim.run(m, waiting(six), waiting(until_5), resetting(domain, 3.1, 1, 4.4, 0.1))
-    assert "reset" in sim.seen
+    six = sim.awaits(3, lambda ctx: ctx.tick().sample(count).repeat(6), count)
+    until_5 = sim.awaits(3, lambda ctx: ctx.tick().sample(count).until(count[:3] == 5), count)
+    sim.run(m, six, until_5, resetting(domain, 3.1, 1, 4.4, 0.1))
+    assert "DomainReset" in {result for _, result, _ in sim.seen}
 
 
 @same_on()
 def test_a_reset_ends_a_wait_that_compiled_code_takes_over(sim: Bench) -> None:
     m, _, count = counter(domain := ClockDomain("sync"))
-
-    async def work(ctx: Any) -> None:
-        with pytest.raises(DomainReset):
-            await ctx.tick().repeat(20)
-        sim.seen.append((sim.now, ctx.get(count)))
-
+    work = sim.awaits(1, lambda ctx: ctx.tick().repeat(20), count)
     sim.run(m, work, resetting(domain, 7.2, 1))
-    assert sim.seen == [(7_500_000_000, 0)]
+    assert sim.seen == [(7_500_000_000, "DomainReset", 0)]
 
 
 @same_on("engine", "always")  # check takes a broken trigger for a glitch
@@ -297,13 +276,8 @@ def test_a_late_reset_right_after_a_tick_breaks_repeated_waits(sim: Bench) -> No
         await ctx.tick().repeat(3)
         ctx.set(domain.rst, 1)
 
-    async def waiting(ctx: Any) -> None:
-        with pytest.raises(BrokenTrigger):
-            await ctx.tick().sample(count).repeat(6)
-        sim.seen.append((sim.now, ctx.get(count)))
-
-    sim.run(m, reset, waiting)
-    assert sim.seen == [(2_500_000_000, 0)]
+    sim.run(m, reset, sim.awaits(1, lambda ctx: ctx.tick().sample(count).repeat(6), count))
+    assert sim.seen == [(2_500_000_000, "BrokenTrigger", 0)]
 
 
 @same_on()
@@ -336,10 +310,7 @@ def test_a_message_beside_the_edge_of_a_derived_clock_does_not_delay_it(sim: Ben
     with m.If(~count[0]):
         m.d.sync += Print(Format("count {}", count))
 
-    async def work(ctx: Any) -> None:
-        await ctx.tick().repeat(20)
-        sim.seen.append(tuple(map(ctx.get, (count, made, sampled))))
-
+    work = sim.awaits(1, lambda ctx: ctx.tick().repeat(20), count, made, sampled)
     sim.run(m, work, clocks={"sync": 1e-6, "fall": 1e-6})
 
 

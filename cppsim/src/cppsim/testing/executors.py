@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 import amaranth.sim
-from amaranth.sim import BrokenTrigger
+from amaranth.sim import BrokenTrigger, DomainReset
 
 import cppsim
 
@@ -133,6 +133,23 @@ class Bench:
                 if values:
                     self.seen.append([context.get(value) for value in values])
                 await context.delay(1e-6)
+
+        return work
+
+    def awaits(self, count: int, wait: Callable[[Any], Any], *values: Any) -> Testbench:
+        """Return a testbench that ``count`` times awaits a trigger, and sees what it returns.
+
+        ``wait`` makes the trigger of a context. Seen are the time, the result or the name of an
+        exception, and then ``values``.
+        """
+
+        async def work(context: Any) -> None:
+            for _ in range(count):
+                try:
+                    found = await wait(context)
+                except (BrokenTrigger, DomainReset) as error:
+                    found = type(error).__name__
+                self.seen.append((self.now, found, *map(context.get, values)))
 
         return work
 
