@@ -112,17 +112,22 @@ def run(dut):
 _ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
-    """Run the suite, with all ``others`` of the installed plugins; return pytest's output."""
-    (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
-    (folder / "helpers.py").write_text(HELPERS)
-    (folder / "conftest.py").write_text("from helpers import run\n")
+def run_suite(folder: Path, files: dict[str, str], *options: str, others: bool = False) -> str:
+    """Run a suite, with all ``others`` of the installed plugins; return pytest's output."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
     environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
     if not others:  # to load them takes half of the time
         environment |= _ALONE
     path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
-    output = succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
+    return succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
+
+
+def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
+    text = SUITE.replace("ENGINE", repr(engine))
+    files = {"test_suite.py": text, "helpers.py": HELPERS, "conftest.py": "from helpers import run"}
+    output = run_suite(folder, files, *options, others=others)
     assert " 7 passed" in output, output
     return output
 
@@ -213,11 +218,9 @@ def test_the_summary_says_what_check_costs(tmp_path: Path) -> None:
 
 
 def _slow_suite(folder: Path, *options: str) -> str:
-    (folder / "test_slow.py").write_text(SLOW)
-    (folder / "helpers.py").write_text(HELPERS)
-    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
-    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "cppsim", *options)
-    return succeed(*command, cwd=folder, PYTHONPATH=path, **_ALONE)
+    return run_suite(
+        folder, {"test_slow.py": SLOW, "helpers.py": HELPERS}, "-p", "cppsim", *options
+    )
 
 
 def test_a_suite_is_checked(tmp_path: Path) -> None:
@@ -241,23 +244,19 @@ def test_the_plugin_without_a_mode_is_refused_in_one_line(tmp_path: Path) -> Non
     assert ran.stderr.strip() == message
 
 
-def test_the_plugin_imports_nothing_unless_asked(tmp_path: Path) -> None:
-    """pytest loads it in every run, of whatever project."""
-    (tmp_path / "test_imports.py").write_text(
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        # pytest loads it in every run, of whatever project.
+        ("off", {"amaranth", "numpy", "cppsim.simulator", "cppsim.compiling"}),
+        # A suite of many short simulations would wait for them.
+        ("always", {"numpy", "cppsim.batch", "cppsim.checking"}),
+    ],
+)
+def test_the_plugin_imports_what_a_mode_needs(tmp_path: Path, mode: str, names: set[str]) -> None:
+    test = (
         "import sys\n\n\ndef test_imports():\n"
-        "    names = {'amaranth', 'numpy', 'cppsim.simulator', 'cppsim.compiling'}\n"
         "    assert 'cppsim.pytest_plugin' in sys.modules\n"
-        "    assert names & set(sys.modules) == set()\n"
+        f"    assert {names} & set(sys.modules) == set()\n"
     )
-    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=off"]
-    succeed(*command, cwd=tmp_path, **_ALONE)
-
-
-def test_a_mode_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:
-    """A suite of many short simulations would wait for them."""
-    (tmp_path / "test_imports.py").write_text(
-        "import sys\n\n\ndef test_imports():\n"
-        "    assert {'numpy', 'cppsim.batch', 'cppsim.checking'} & set(sys.modules) == set()\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=always"]
-    succeed(*command, cwd=tmp_path, **_ALONE)
+    run_suite(tmp_path, {"test_imports.py": test}, "-p", "cppsim", f"--cppsim={mode}")

@@ -14,7 +14,7 @@ from cppsim import probe
 from cppsim.netlist.design import NotPlain
 from cppsim.probe import signals_of
 from cppsim.running import readers
-from cppsim.testing import EXECUTORS, Bench, random_expression, random_testbench, same_on
+from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on
 from support.counters import counter
 from support.seeds import seeds
 from support.written_once import machine, write_once
@@ -85,14 +85,9 @@ def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) 
             if number > 70:
                 context.set(foreign, number)
 
-    async def work(context: Any) -> None:
-        for step in range(20):
-            await context.delay(1e-6)
-            if step < 8:
-                sim.seen.append([context.get(x) for x in values])
-
     follow = sim.follows(lambda context: context.changed(followed).sample(*values))
-    sim.run(m, work, processes=[follow, drive], clocks=None)
+    read = sim.awaits(8, lambda context: context.delay(1e-6), *values)
+    sim.run(m, read, delay(20e-6), processes=[follow, drive], clocks=None)
     # At power-on pysim has logic and processes in no order.
     del sim.seen[0]
     assert len(sim.seen) > 5
@@ -105,13 +100,7 @@ def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None
     m.domains.sync = sync = ClockDomain()
     m.d.comb += (mixed := Signal(5)).eq(Cat(~sync.clk, count))
     values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
-
-    async def work(context: Any) -> None:
-        for _ in range(6):
-            sim.seen.append(await context.tick().sample(*values))
-            sim.seen.append([context.get(x) for x in values])
-
-    sim.run(m, work)
+    sim.run(m, sim.awaits(6, lambda context: context.tick().sample(*values), *values))
 
 
 @same_on()
@@ -128,22 +117,8 @@ def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> No
     sim.run(m, sim.reads(12, both, both + 1), processes=[follow])
 
 
-@same_on()
-@pytest.mark.usefixtures("eager")
-def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
-    m, given, above = Module(), Signal(8), Signal(9)
-    m.d.comb += above.eq(given + 1)
-
-    async def work(context: Any) -> None:
-        for number in range(100):
-            context.set(given, number)
-            value = above - number if number % 3 else Cat(given, above)
-            sim.seen.append([context.get(value) for _ in range(1 + number % 5)])
-
-    sim.run(m, work, clocks=None)
-
-
-FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
+THREE = Const(3)
+FRESH: dict[str, Callable[[Signal, Signal, int], Any]] = {
     "equal": lambda a, b, n: a == n,
     "sum": lambda a, b, n: (a + n) ^ b[2:5],
     "difference": lambda a, b, n: n - (b.as_signed() * 3),
@@ -156,40 +131,37 @@ FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
     "negative": lambda a, b, n: a.as_signed() < Const(-n, signed(9)),
     "wide constant": lambda a, b, n: (Cat(a, b) ^ Const(n << 65, 80))[60:80],
     "joined": lambda a, b, n: Cat(Const(n, 5), a, Const(1, 2)),
+    "another structure": lambda a, b, n: b - n if n % 3 else Cat(a, b),
+    "one constant at two places": lambda a, b, n: (
+        (a == THREE) | (b == THREE),
+        (a == 3) | (b == 5),
+        (a == 1) | (b == 3),
+    ),
 }
+"""Values that are made anew each time, one or several; of one structure is one program."""
 
 
 @same_on()
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("made", FRESH.values(), ids=FRESH)
 def test_expressions_that_differ_in_constants(
-    sim: Bench, made: Callable[[Signal, Signal, int], Value]
+    sim: Bench, made: Callable[[Signal, Signal, int], Any]
 ) -> None:
     m, given, above = Module(), Signal(8), Signal(8)
     m.d.comb += above.eq(given * 5)
 
     async def work(context: Any) -> None:
-        for number in (0, 3, 3, 17, 255, 1, 3, 86):
+        def read(*operands: Any) -> None:
+            values = made(*operands)
+            each = values if isinstance(values, tuple) else (values,)
+            sim.seen.append([context.get(value) for value in each])
+
+        for number in (0, 3, 3, 17, 255, 1, 3, 86, 103, 7):
             context.set(given, number ^ 2)
-            sim.seen += [context.get(made(given, above, number)) for _ in range(2)]
+            for _ in range(2):
+                read(given, above, number)
             context.set(given, number)
-            sim.seen.append(context.get(made(above, given, number)))
-
-    sim.run(m, work, clocks=None)
-
-
-@same_on()
-@pytest.mark.usefixtures("eager")
-def test_one_constant_at_two_places_is_not_two_constants(sim: Bench) -> None:
-    m, a, b = Module(), Signal(8), Signal(8)
-    m.d.comb += b.eq(a + 2)
-    three = Const(3)
-
-    async def work(context: Any) -> None:
-        for number in range(8):
-            context.set(a, number)
-            for value in ((a == three) | (b == three), (a == 3) | (b == 5), (a == 1) | (b == 3)):
-                sim.seen.append(context.get(value))
+            read(above, given, number)
 
     sim.run(m, work, clocks=None)
 
@@ -198,9 +170,7 @@ def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
     layout = StructLayout({"low": 3, "high": 13})
     m, count, data = Module(), Signal(16, init=1023), Signal(layout)
     m.d.sync += [count.eq(count + 1), data.eq(count)]
-    made = EXECUTORS["always"](m)
-    probes = made._engine._state.probes
-    written = []
+    written = list[int]()
 
     async def work(context: Any) -> None:
         for number in range(1024, 2024):  # constants of one width
@@ -208,10 +178,9 @@ def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
             high = number >> 3
             assert context.get(data.high) == high
             assert context.get((data.high + number) ^ count) == high + number ^ number + 1
-            written.append(probes.written)
+            written.append(made._engine._state.probes.written)
 
-    made.add_clock(1e-6)
-    made.add_testbench(work)
+    made = Bench(EXECUTORS["always"]).simulator(m, work)
     made.run()
     # The condition alone, and both expressions after settling.
     assert written[-1] == 3
