@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from amaranth import hdl
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.sim import Simulator
 
 import cppsim
 from cppsim import amaranth_internals
@@ -25,8 +26,9 @@ from cppsim.amaranth_internals import (
     time_of,
 )
 from cppsim.mode import Mode
-from support.amaranth import Simulator
+from cppsim.testing import EXECUTORS, Bench
 from support.seeds import seeds
+from support.small import counter
 
 
 def test_times_are_in_seconds() -> None:
@@ -45,8 +47,7 @@ def test_times_are_periods_in_the_next_version(monkeypatch: pytest.MonkeyPatch) 
 def test_runs_close_generators_as_the_next_version_does(
     run: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    m, count, seen = Module(), Signal(8), []
-    m.d.sync += count.eq(count + 1)
+    seen = list[str]()
 
     @contextmanager
     def replace_hooks(_: Any) -> Iterator[None]:
@@ -59,10 +60,7 @@ def test_runs_close_generators_as_the_next_version_does(
         seen.append("ran")
 
     monkeypatch.setattr(Simulator, "_replace_asyncgen_hooks", replace_hooks, raising=False)
-    simulator = cppsim.Simulator(m, mode="always")
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(work)
-    methodcaller(*run)(simulator)
+    methodcaller(*run)(Bench(EXECUTORS["always"]).simulator(counter()[0], work))
     assert seen == ["replaced", "ran", "restored"]
 
 
@@ -79,9 +77,7 @@ def test_a_compiled_engine_has_all_that_amaranths_constructor_sets() -> None:
 
         mode = Mode.ALWAYS
 
-    m, count = Module(), Signal(8)
-    m.d.sync += count.eq(count + 1)
-    engine: Any = NewerEngine(hdl.Fragment.get(m, None).prepare())
+    engine: Any = NewerEngine(hdl.Fragment.get(counter()[0], None).prepare())
     assert engine.compiled
     assert vars(PySimEngine(empty_design())).keys() < vars(engine).keys()
     assert engine.added == 1

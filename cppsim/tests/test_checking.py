@@ -14,7 +14,6 @@ from amaranth.hdl import (
     ClockDomain,
     ClockSignal,
     Format,
-    Instance,
     Module,
     Print,
     Signal,
@@ -28,7 +27,7 @@ from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from cppsim.running.slots import LogicSlot, SignalSlot
 from cppsim.testing import EXECUTORS, Bench, delay
-from support.counters import counter
+from support.small import counter, foreign
 
 ticks = Bench(EXECUTORS["check"]).reads
 """A testbench of single ticks: Amaranth's `repeat` complains if a run ends before it."""
@@ -106,11 +105,9 @@ def test_what_is_printed_is_compared(
 
 
 def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
-    m = Module()
-    m.submodules.cell = Instance("CELL", o_o=Signal())
     text = "nothing to compare: Instance is not known"
     with pytest.warns(cppsim.FallbackWarning), pytest.raises(SimulationError, match=text):
-        cppsim.check(m)
+        cppsim.check(foreign())
 
 
 def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) -> None:

@@ -18,7 +18,6 @@ from amaranth.hdl import (
     Cover,
     Format,
     Fragment,
-    Instance,
     Module,
     Print,
     Signal,
@@ -31,10 +30,10 @@ from cppsim.compiling.cache import CACHE, CacheWarning
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from cppsim.testing import EXECUTORS, Bench, random_machine, trace
-from support.counters import counter
 from support.processes import succeed
 from support.recomputed import expect_same
 from support.seeds import seeds
+from support.small import counter, foreign
 
 
 @pytest.fixture
@@ -189,10 +188,8 @@ def test_another_process_finds_the_entry(fresh_cache: Path) -> None:
 
 
 def test_what_cannot_be_compiled_leaves_no_entry(fresh_cache: Path) -> None:
-    m = Module()
-    m.submodules.cell = Instance("CELL", o_o=Signal())
     with pytest.warns(cppsim.FallbackWarning, match="Instance is not known here: 'CELL' at"):
-        cppsim.Simulator(m)
+        cppsim.Simulator(foreign())
     assert not list(fresh_cache.glob("cppsim/*"))
 
 

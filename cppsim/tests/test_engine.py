@@ -15,8 +15,6 @@ from amaranth.hdl import (
     Cover,
     DomainRenamer,
     Format,
-    Fragment,
-    Instance,
     Module,
     Print,
     ResetSignal,
@@ -26,15 +24,13 @@ from amaranth.hdl import (
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFOBuffered
 from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
 
 import cppsim
-from cppsim.cpp.simulation import write_simulation
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode
-from cppsim.netlist.lowering import lower
-from cppsim.testing import EXECUTORS, Bench, random_machine, same_on, ticks
-from support.amaranth import Simulator
-from support.counters import counter
+from cppsim.testing import EXECUTORS, Bench, same_on, ticks
+from support.small import counter, foreign, loop
 
 
 @same_on()
@@ -201,18 +197,6 @@ def test_checks_fail_as_in_pysim(sim: Bench, kind: Any, domain: str) -> None:
     sim.seen.append(str(failure.value))
 
 
-def loop() -> Module:
-    m, a, b = Module(), Signal(), Signal()
-    m.d.comb += [a.eq(b), b.eq(~(a & b))]
-    return m
-
-
-def foreign() -> Module:
-    m = Module()
-    m.submodules.cell = Instance("CELL", o_o=Signal())
-    return m
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [(loop, "Combinational cycle"), (foreign, "Instance is not known here: 'CELL' at ")],
@@ -228,12 +212,6 @@ def test_bits_of_a_word_may_depend_on_others_of_it(sim: Bench) -> None:
     m, given, chain = Module(), Signal(8), Signal(9)
     m.d.comb += chain.eq(Cat(1, ~(chain[:8] & given)))
     sim.run(m, sim.sets(given, (0, 0xFF, 0x5A, 0x81), chain), clocks=None)
-
-
-def test_a_design_is_written_the_same_each_time() -> None:
-    machines = (random_machine(7).module for _ in range(2))
-    first, second = (lower(Fragment.get(module, None).prepare()) for module in machines)
-    assert write_simulation(first).text == write_simulation(second).text
 
 
 def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:

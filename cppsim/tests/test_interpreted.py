@@ -42,9 +42,9 @@ from cppsim.testing import (
     waveforms,
 )
 from cppsim.testing.values import narrow_values
-from support.counters import counter
 from support.fuzz import FIRST_SEED, fuzz
 from support.seeds import seeds, slow
+from support.small import counter
 from support.waveforms import text_of
 
 ALWAYS = str(10**15)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Instance, Module, Signal
 
 import cppsim
 from cppsim import stored
 from cppsim.mode import Mode
 from support.processes import run_python
+from support.small import foreign, loop
 from support.zoo import Counter
 
 ROOT = Path(__file__).parents[1]
@@ -61,19 +61,7 @@ def test_every_mode_is_explained(mode: Mode) -> None:
     assert f"| `{mode.value}` |" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def _loop() -> Module:
-    m, a = Module(), Signal(4)
-    m.d.comb += a.eq(a + 1)
-    return m
-
-
-def _instance() -> Module:
-    m = Module()
-    m.submodules += Instance("cell", o_o=Signal())
-    return m
-
-
-@pytest.mark.parametrize("make", [_loop, _instance])
+@pytest.mark.parametrize("make", [loop, foreign])
 def test_what_is_not_compiled_is_listed_with_its_line(make: Any) -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from amaranth.lib.wiring import In, Out
 
 import cppsim
 from cppsim.errors import SimulationError
+from cppsim.testing import Bench
 
 
 class Mac(wiring.Component):
@@ -36,20 +38,8 @@ class Mac(wiring.Component):
         return m
 
 
-class Inverter(Elaboratable):
-    """A model without a signature, whose cell has another cell in it."""
-
-    def __init__(self) -> None:
-        self.I, self.O = Signal(4), Signal(4)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.gate = Instance("GATE", i_I=self.I, o_O=self.O)
-        return m
-
-
 class Gate(Elaboratable):
-    """The cell within `Inverter`."""
+    """A model without a signature."""
 
     def __init__(self) -> None:
         self.I, self.O = Signal(4), Signal(4)
@@ -57,6 +47,15 @@ class Gate(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.d.comb += self.O.eq(~self.I)
+        return m
+
+
+class Inverter(Gate):
+    """A model whose cell has another cell in it."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.gate = Instance("GATE", i_I=self.I, o_O=self.O)
         return m
 
 
@@ -108,22 +107,18 @@ def cells() -> Iterator[None]:
         each()
 
 
-def outputs(dut: Any, mode: str, seed: int = 0) -> list[Any]:
-    rng, seen = random.Random(seed), list[Any]()
+def outputs(dut: Any, mode: str) -> list[Any]:
+    rng, sim = random.Random(0), Bench(partial(cppsim.Simulator, mode=mode))
 
     async def testbench(ctx: Any) -> None:
         for _ in range(40):
             ctx.set(dut.a, rng.randrange(16))
             ctx.set(dut.b, rng.randrange(16))
             await ctx.tick()
-            seen.append((ctx.get(dut.high), ctx.get(dut.low), ctx.get(dut.other)))
+            sim.seen.append((ctx.get(dut.high), ctx.get(dut.low), ctx.get(dut.other)))
 
-    simulator = cppsim.Simulator(dut, mode=mode)
-    simulator.add_clock(1e-6)
-    simulator.add_clock(3.2e-6, domain="slow")
-    simulator.add_testbench(testbench)
-    simulator.run()
-    return seen
+    sim.run(dut, testbench, clocks={"sync": 1e-6, "slow": 3.2e-6})
+    return sim.seen
 
 
 @pytest.mark.usefixtures("cells")
@@ -141,10 +136,8 @@ class Alone(wiring.Component):
     q: Out(8)
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.mac = Instance(
-            "MAC", p_WIDTH=4, i_CK=ClockSignal(), i_A=self.a, i_B=self.a, o_Q=self.q
-        )
+        m, ports = Module(), {"i_CK": ClockSignal(), "i_A": self.a, "i_B": self.a, "o_Q": self.q}
+        m.submodules.mac = Instance("MAC", p_WIDTH=4, **ports)
         return m
 
 
@@ -165,11 +158,7 @@ def test_models_and_batches_have_the_logic_too() -> None:
 def test_a_registration_ends_and_is_seen_by_later_models() -> None:
     dut = Alone()
     for step, expected in ((0, 4), (5, 9)):
-        undo = cppsim.register_cell(
-            "MAC",
-            lambda WIDTH, step=step: Mac(WIDTH, step),
-            clocks={"CK": "sync"},
-        )
+        undo = cppsim.register_cell("MAC", partial(Mac, STEP=step), clocks={"CK": "sync"})
         model = cppsim.Model(dut)
         model.set("a", 2)
         model.step()
@@ -194,13 +183,7 @@ def test_a_name_is_registered_once() -> None:
     cppsim.register_cell("MAC", Mac)()
 
 
-GOOD = {
-    "p_WIDTH": 4,
-    "i_CK": ClockSignal(),
-    "i_A": Signal(4),
-    "i_B": Signal(4),
-    "o_Q": Signal(8),
-}
+GOOD = {"p_WIDTH": 4, "i_CK": ClockSignal(), "i_A": Signal(4), "i_B": Signal(4), "o_Q": Signal(8)}
 
 
 @pytest.mark.usefixtures("cells")

@@ -18,7 +18,6 @@ from amaranth.hdl import (
     EnableInserter,
     Format,
     Fragment,
-    Instance,
     Module,
     Print,
     Signal,
@@ -33,6 +32,7 @@ from cppsim.netlist.lowering import lower
 from cppsim.testing import random_circuit, random_machine, random_system
 from support.processes import succeed
 from support.seeds import seeds
+from support.small import foreign
 
 Design = Module | Fragment
 Make = Callable[[], Design]
@@ -428,19 +428,13 @@ def test_random_designs(make: Callable[[int], Any]) -> None:
 # --- what has no fingerprint ----------------------------------------------------------------------
 
 
-def with_instance() -> Module:
-    m = Module()
-    m.submodules.cell = Instance("CELL", i_a=Signal(), o_o=Signal())
-    return m
-
-
 def with_initial() -> Module:
     m = Module()
     m.d.comb += Signal().eq(ast.Initial())
     return m
 
 
-@pytest.mark.parametrize("make", [with_instance, with_initial])
+@pytest.mark.parametrize("make", [foreign, with_initial])
 def test_a_design_without_a_plain_form_is_refused_as_by_the_netlist(make: Make) -> None:
     texts = []
     for step in (fingerprint, lower):

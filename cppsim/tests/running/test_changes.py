@@ -17,8 +17,8 @@ from cppsim.testing import (
     same_on,
     ticks,
 )
-from support.counters import counter
 from support.seeds import seeds
+from support.small import counter
 
 
 @pytest.mark.parametrize("make", [random_counters, random_clocked])

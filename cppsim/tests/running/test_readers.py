@@ -15,8 +15,8 @@ from cppsim.netlist.design import NotPlain
 from cppsim.probe import signals_of
 from cppsim.running import readers
 from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on
-from support.counters import counter
 from support.seeds import seeds
+from support.small import counter
 from support.written_once import machine, write_once
 
 

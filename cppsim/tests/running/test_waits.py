@@ -1,6 +1,5 @@
 """Waits for ticks, leaps over time, and the order of testbenches on compiled code, beside pysim."""
 
-import signal
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from cppsim import probe
 from cppsim.running import readers, waits
 from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
 from support.seeds import seeds
+from support.small import interrupts
 from support.written_once import machine, write_once
 
 
@@ -405,22 +405,15 @@ def test_an_interrupted_fast_forward_goes_on_where_it_was() -> None:
     async def work(ctx: Any) -> None:
         await ctx.tick().until(count[39])
 
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     simulator, seen = Bench(EXECUTORS["always"]).simulator(m, work, clocks=2e-9), []
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
+    with interrupts() as interrupt_after:
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the signal may come at once
-                signal.setitimer(signal.ITIMER_REAL, 0.03)
+                interrupt_after(0.03)
                 simulator.run()
             # What is due now has yet to happen: edges come at odd nanoseconds, rising ones first.
             edges = simulator._engine.now // 1_000_000 - 1
             seen.append((edges + 1) // 2 - simulator._engine.get_value(count))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert seen == [0, 0, 0]
     ticks = simulator._engine.now // 2_000_000 + 1000
     simulator.run_until(ticks * 2e-9)

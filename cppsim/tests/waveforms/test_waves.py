@@ -26,8 +26,8 @@ from cppsim.cpp.words import BitField
 from cppsim.native import InstanceHandle
 from cppsim.testing import Bench, random_testbench, same_on, ticks, waveforms
 from cppsim.waveforms import Areas, Variable, Waves
-from support.counters import counter
 from support.seeds import seeds, slow
+from support.small import counter
 from support.waveforms import body, many_registers, text_of
 from support.written_once import machine, write_once
 

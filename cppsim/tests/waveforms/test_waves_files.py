@@ -3,7 +3,6 @@
 import gzip
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ from vcd.writer import VCDPhaseError
 
 from cppsim.errors import SimulationError
 from cppsim.testing import EXECUTORS, Bench, same_on, ticks, waveforms
-from support.counters import counter
+from support.small import counter, interrupts
 from support.waveforms import body, many_registers, text_of
 from support.written_once import write_once
 
@@ -229,22 +228,14 @@ def test_an_interrupt_that_python_drops_is_raised_and_loses_nothing(tmp_path: Pa
 
 @DROPS
 def test_an_interrupt_is_raised_while_waveforms_are_written(tmp_path: Path) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     m, count = counter(40)
 
     async def work(ctx: Any) -> None:
         await ctx.tick().until(count[39])
 
     made = Bench(EXECUTORS["always"]).simulator(m, work)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with made.write_vcd(str(tmp_path / "wave.vcd")):
-            for _ in range(20):
-                with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the signal may come at once
-                    signal.setitimer(signal.ITIMER_REAL, 0.01)
-                    made.run()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with interrupts() as interrupt_after, made.write_vcd(str(tmp_path / "wave.vcd")):
+        for _ in range(20):
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the signal may come at once
+                interrupt_after(0.01)
+                made.run()

@@ -1,0 +1,45 @@
+"""The smallest designs, and interrupts of Python. No tests here."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from amaranth.hdl import Instance, Module, Signal
+
+
+def counter(shape: Any = 8, step: Any = 1, **options: Any) -> tuple[Module, Signal]:
+    """Return a design that adds ``step`` to a register at each tick, and the register."""
+    m, count = Module(), Signal(shape, **options, name="count")
+    m.d.sync += count.eq(count + step)
+    return m, count
+
+
+def loop() -> Module:
+    """Return a signal that depends on itself."""
+    m, a, b = Module(), Signal(), Signal()
+    m.d.comb += [a.eq(b), b.eq(~(a & b))]
+    return m
+
+
+def foreign() -> Module:
+    """Return an Instance."""
+    m = Module()
+    m.submodules.cell = Instance("CELL", i_a=Signal(), o_o=Signal())
+    return m
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[float], object]]:
+    """Yield a function that lets Python be interrupted after a number of seconds."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield partial(signal.setitimer, signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
