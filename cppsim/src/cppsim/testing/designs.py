@@ -187,7 +187,7 @@ def trace(
 ) -> dict[int, list[list[int]]]:
     """Return the outputs that `random_testbench` sees, by the designs' seeds.
 
-    The designs share one module, and are simulated side by side, without a word of their prints.
+    The designs share one module, in which they run side by side. Their prints are dropped.
     """
     (module,) = {design.module for design in designs.values()}
     bench, shown = Bench(EXECUTORS[executor]), {seed: list[list[int]]() for seed in designs}
@@ -196,7 +196,8 @@ def trace(
         clocks |= random_clocks(design, seed)
         works.append(random_testbench(design, seed, shown[seed].append, steps=steps))
     bench.run(module, *works, clocks=clocks)
-    assert not bench.reason, bench.reason
+    if bench.reason:
+        raise AssertionError(f"left to Amaranth's simulator: {bench.reason}")
     return shown
 
 
