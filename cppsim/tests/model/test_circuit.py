@@ -155,14 +155,8 @@ def two() -> Part:
 @pytest.mark.parametrize(
     ("component", "answer"),
     [
-        (
-            lambda: Counter(that_makes_its_clock),
-            "Counter: domain 'sync': .* makes the clock itself; exp",
-        ),
-        (
-            lambda: Counter(that_is_local),
-            "Counter: domain 'sync': the component has a local one; expected",
-        ),
+        (lambda: Counter(that_makes_its_clock), "Counter: domain 'sync': .* makes the clock its"),
+        (lambda: Counter(that_is_local), "domain 'sync': the component has a local one; expected"),
         (lambda: Counter(that_is_local, below=1), "domain 'sync': .* has a local one; expected o"),
         (two, "take cppsim.Simulator or cppsim.Batch"),
         (lambda: AsyncFIFO(width=8, depth=4), "take cppsim.Simulator or cppsim.Batch"),
