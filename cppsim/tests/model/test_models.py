@@ -89,6 +89,7 @@ def test_single_calls_take_signals_like_programs(make: Maker) -> None:
     assert model.get(dut.sum) == model.get("sum") == 6
     assert model.get(dut.i.payload) == 3
     assert model.until(dut.i.ready, 4)
+    assert not model.until(dut.i.ready, 0)
     assert model.cycles == 3
 
 
