@@ -93,6 +93,9 @@ def test_values_are_replaced_however_a_port_is_called(backend: str) -> None:
             results = batch.run(again)
             assert results["second"].tolist() == [second, second + 2 * (second == 4)]
             assert results["total"].tolist() == [7 if again is other else 1] * 2
+    first = Program().set(dut.i.valid, 0).set(dut.i.payload, 1).get("i__valid").step().get("total")
+    results = batch.run(first.replaced(dut.i.valid, 1).replaced(dut.i.payload, 3))
+    assert [x.tolist() for x in results.values()] == [[1, 1], [3, 3]], "both are replaced"
     with pytest.raises(BatchError, match=r"'i__payload' is set 2 times: .*, 2\), not \(2,\)"):
         batch.run(program.replaced(dut.i.payload, [1, 2]))
     with pytest.raises(BatchError, match="no port 'total' is set; set are: i__payload"):

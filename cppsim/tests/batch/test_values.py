@@ -123,8 +123,9 @@ def test_whole_numbers_beyond_64_bits(backend: str) -> None:
 def test_signed_words_have_their_sign_above_their_bits(backend: str) -> None:
     batch = Batch(shown(), 4, backend)
     given = words(-1, LEAST, MOST, -5 << 70)
+    mixed = [[low, high - (high >> 63 << 64)] for low, high in given]
     # The same bits, as numbers of either kind.
-    for values in (np.array(given, np.uint64), np.array(given, np.uint64).view(np.int64), given):
+    for values in (np.array(given, np.uint64), np.array(given, np.uint64).view(np.int64), mixed):
         batch.set("given", values)
         assert batch.get("given").tolist() == given
         assert batch.get("negated").tolist() == words(1, LEAST, -MOST, 5 << 70)
