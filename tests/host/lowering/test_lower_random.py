@@ -6,15 +6,18 @@ views of the same memory.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bitlane import BitlaneError
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, NoRunError, UnsupportedError
@@ -113,24 +116,29 @@ MEMORY = 1 << 13
 COMPUTED = "computed"
 """Outcome of a work that is not refused."""
 
+Work = tuple[Op, tuple[int, ...], View, View | None, View]
+
 
 @st.composite
-def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
-    op = draw(st.sampled_from(sorted(BIT_OPS)))
+def works(draw: st.DrawFn, *, sums: bool) -> Work:
+    """Draw an operation, or a sum of counts along some axes, of tensors of up to 2 KiB."""
+    op = draw(st.sampled_from(sorted(COUNT_OPS if sums else BIT_OPS)))
     shape = tuple(draw(st.lists(st.sampled_from([1, 2, 2, 3, 4, 5, 8, 11]), max_size=5)))
     while prod(shape) > 200:
         shape = shape[1:]
     size = draw(st.sampled_from([1, 2, 4, 8]))
-    out = draw(st.sampled_from([1, 4])) if op.counts else size
-    y = draw(views(shape, out, 4352, output=True))
+    out = 4 if sums else draw(st.sampled_from([1, 4])) if op.counts else size
+    kept = [not sums or draw(st.booleans()) for _ in shape]
+    y = draw(views(tuple(compress(shape, kept)), out, 4352, output=True))
     a = draw(views(shape, size, 0, output=False))
     b = draw(views(shape, size, 2048 + 64, output=False)) if op.reads_b else None
-    alias = draw(st.sampled_from(["none", "none", "a", "b"] if out == size else ["none"]))
+    alias = draw(st.sampled_from(["none", "none", "a", "b"])) if out == size and not sums else ""
     if alias == "a":
         a = y
     elif op.reads_b and alias == "b":
         b = y
-    return op, shape, a, b, y
+    steps = iter(y.strides)
+    return op, shape, a, b, View(y.address, tuple(next(steps) if keep else 0 for keep in kept), out)
 
 
 def expected(
@@ -144,160 +152,90 @@ def expected(
     return np.array(flat, dtype=f"<u{out}").reshape(a.shape)
 
 
+def refusal(work: Work, geometry: Geometry, error: BitlaneError) -> str:
+    """Return the outcome of a work that was refused; expect that the circuit or layout says why."""
+    op, shape, a, _, y = work
+    if isinstance(error, NoRunError):
+        if Lane.BITS_8 not in geometry.lanes:
+            return "lane not built"
+        packed = View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)
+        streams = Streams(packed, packed, y)
+        assert list(lower(op, shape, streams, geometry.abilities, geometry.memory)) != []
+        return "no run"
+    assert op not in LOGIC_OPS
+    if isinstance(error, LayoutError):
+        assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
+        return "layout refused"
+    if 0 in y.strides:
+        assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
+        return "sums not built"
+    assert Lane(a.itemsize.bit_length() - 1) not in geometry.lanes
+    return "lane not built"
+
+
 def compute(
-    work: tuple[Op, tuple[int, ...], View, View | None, View],
-    geometry: Geometry,
-    saturate: bool,
-    arithmetic: bool,
-    seed: int,
+    work: Work, geometry: Geometry, saturate: bool, arithmetic: bool, sums: bool, seed: int
 ) -> str:
     """Lower ``work`` and run it, expect the right bytes, or a refusal with reason.
 
-    Return which of these it was.
+    Return which of these it was; ``sums``: add sums to the circuit.
     """
     op, shape, a, b, y = work
+    if sums:
+        geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
     model = interpreter(geometry, seed)
     random = np.random.default_rng(seed)
     if op in SHIFT_OPS and b is not None and b.address >= 2048 and b is not y:
         small = window(model.memory, b, shape)
         small[...] = random.integers(0, 8 * b.itemsize + 9, shape) % 256
-    after = model.memory.copy()
+    options = Options.of(saturate=saturate, arithmetic=arithmetic)
     try:
-        options = Options.of(saturate=saturate, arithmetic=arithmetic)
         got = list(lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory, options))
-    except LayoutError:
-        assert op not in LOGIC_OPS
-        assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
-        return "layout refused"
-    except UnsupportedError:
-        assert op not in LOGIC_OPS
-        assert Lane(a.itemsize.bit_length() - 1) not in geometry.lanes
-        return "lane not built"
-    operands = [window(model.memory, view, shape) for view in (a, b) if view is not None]
-    result = expected(
-        op,
-        operands[0].copy(),
-        operands[1].copy() if len(operands) > 1 else None,
-        y.itemsize,
-        saturate,
-        arithmetic,
-    )
-    window(after, y, shape)[...] = result
-
-    execute(model, got)
-    assert np.array_equal(model.memory, after), got
-    return COMPUTED
-
-
-WORK = st.tuples(works(), geometries(MEMORY), st.booleans(), st.booleans(), st.integers(0, 1 << 32))
-
-
-@examples(4)
-@given(WORK)
-def test_any_layout_on_any_circuit(drawn: tuple[Any, ...]) -> None:
-    event(compute(*drawn))
-
-
-def test_most_layouts_are_computed() -> None:
-    assert share_computed(compute, WORK) > 0.5
-
-
-def share_computed(work: Callable[..., str], drawn: st.SearchStrategy[tuple[Any, ...]]) -> float:
-    """Return the share of 100 examples that ``work`` computes and does not refuse."""
-    outcomes: list[str] = []
-
-    @settings(max_examples=100)
-    @given(drawn)
-    def run(arguments: tuple[Any, ...]) -> None:
-        outcomes.append(work(*arguments))
-
-    run()
-    return outcomes.count(COMPUTED) / len(outcomes)
-
-
-# --- sums of counts ---------------------------------------------------------------------------
-
-
-@st.composite
-def sums(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
-    """Draw a sum along some axes of tensors of up to 2 KiB, with Y behind them."""
-    op = draw(st.sampled_from(sorted(COUNT_OPS)))
-    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 2, 3, 4, 5, 8, 11]), max_size=5)))
-    while prod(shape) > 200:
-        shape = shape[1:]
-    size = draw(st.sampled_from([1, 2, 4, 8]))
-    a = draw(views(shape, size, 0, output=False))
-    b = draw(views(shape, size, 2048 + 64, output=False)) if op.reads_b else None
-    kept = [draw(st.booleans()) for _ in shape]
-    y = draw(views(tuple(n for n, keep in zip(shape, kept, strict=True) if keep), 4, 4352, True))
-    steps = iter(y.strides)
-    strides = tuple(next(steps) if keep else 0 for keep in kept)
-    return op, shape, a, b, View(y.address, strides, 4)
-
-
-def summed(
-    op: Op, a: NDArray[Any], b: NDArray[Any] | None, axes: tuple[int, ...]
-) -> NDArray[np.uint32]:
-    """Return the sum, computed with Python's integers."""
-    other = a if b is None else b
-    pairs = zip(a.ravel().tolist(), other.ravel().tolist(), strict=True)
-    values = [computed(op, 8 * a.dtype.itemsize, x, z) for x, z in pairs]
-    result: NDArray[np.uint32] = np.array(values, np.uint32).reshape(a.shape).sum(axes, np.uint32)
-    return result
-
-
-def compute_sums(
-    work: tuple[Op, tuple[int, ...], View, View | None, View],
-    geometry: Geometry,
-    with_sums: bool,
-    seed: int,
-) -> str:
-    """As `compute`, for a sum of counts."""
-    op, shape, a, b, y = work
-    if with_sums:
-        geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
-    model = interpreter(geometry, seed)
-    try:
-        got = list(lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory))
-    except UnsupportedError:
-        assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
-        return "sums not built"
-    except NoRunError:
-        if Lane.BITS_8 not in geometry.lanes:
-            return "lane not built"
-        packed = [View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)] * 2
-        streams = Streams(packed[0], packed[1], y)
-        assert list(lower(op, shape, streams, geometry.abilities, geometry.memory)) != []
-        return "no run"
-    except LayoutError:
-        assert y.address % 4 or any(stride % 4 for stride in y.strides)
-        return "layout refused"
-    axes = tuple(axis for axis, step in enumerate(y.strides) if not step)
+    except (LayoutError, UnsupportedError) as error:
+        return refusal(work, geometry, error)
+    kept = [bool(step) for step in y.strides]
     operands = [window(model.memory, view, shape).copy() for view in (a, b) if view is not None]
-    result = summed(op, operands[0], operands[1] if b else None, axes)
+    result = expected(op, operands[0], operands[-1], y.itemsize, saturate, arithmetic)
+    if not all(kept):
+        result = result.sum(tuple(k for k, keep in enumerate(kept) if not keep), np.uint32)
     after = model.memory.copy()
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    place = View(y.address, tuple(y.strides[axis] for axis in kept), 4)
-    window(after, place, [shape[axis] for axis in kept])[...] = result
+    place = View(y.address, tuple(compress(y.strides, kept)), y.itemsize)
+    window(after, place, list(compress(shape, kept)))[...] = result
     execute(model, got)
     assert np.array_equal(model.memory, after), got
     return COMPUTED
-
-
-SUMS = st.tuples(sums(), geometries(MEMORY), st.integers(0, 9).map(bool), st.integers(0, 1 << 32))
-
-
-@examples(4)
-@given(SUMS)
-def test_any_layout_is_summed_on_any_circuit(drawn: tuple[Any, ...]) -> None:
-    event(compute_sums(*drawn))
-
-
-def test_many_layouts_are_summed() -> None:
-    """Refused are circuits without sums or bytes, and sums whose axes are not a run."""
-    assert share_computed(compute_sums, SUMS) > 0.25
 
 
 def order_of_sum(y: View) -> list[int]:
     """Axes of a copy in which whatever belongs to one sum is a run."""
     return sorted(range(len(y.strides)), key=lambda axis: y.strides[axis] == 0)
+
+
+BITS, SEED = st.booleans(), st.integers(0, 1 << 32)
+WORK = st.tuples(works(sums=False), geometries(MEMORY), BITS, BITS, st.just(False), SEED)
+MOSTLY = st.integers(0, 9).map(bool)
+SUMS = st.tuples(works(sums=True), geometries(MEMORY), st.just(False), st.just(False), MOSTLY, SEED)
+
+
+@pytest.mark.parametrize("works", [WORK, SUMS], ids=["operations", "sums"])
+def test_any_layout_on_any_circuit(works: st.SearchStrategy[tuple[Any, ...]]) -> None:
+    @examples(4)
+    @given(works)
+    def run(drawn: tuple[Any, ...]) -> None:
+        event(compute(*drawn))
+
+    run()
+
+
+# Refused are circuits without lanes, sums or bytes, and sums whose axes are not a run.
+@pytest.mark.parametrize(("works", "least"), [(WORK, 0.5), (SUMS, 0.25)], ids=["all", "sums"])
+def test_many_layouts_are_computed(works: Any, least: float) -> None:
+    outcomes: list[str] = []
+
+    @settings(max_examples=100)
+    @given(works)
+    def run(drawn: tuple[Any, ...]) -> None:
+        outcomes.append(compute(*drawn))
+
+    run()
+    assert outcomes.count(COMPUTED) > least * len(outcomes)
