@@ -7,14 +7,14 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
+from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
 from bitlane import Device
 from bitlane.arrays.value import Value
-from bitlane.errors import DataTypeError, OtherDeviceError, ShapeError
 from bitlane.onnx import OnnxError, prepare
-from support.host.arrays import link_of, model, random, same
-from support.host.onnx_models import code, golden, made_up, model_of, node, tensor
+from support.host.arrays import link_of, random, same
+from support.host.onnx_models import code, golden, made_up, model_of, node, parsed, tensor
 from support.seeds import seeds
 
 XOR_NOT_AND = [
@@ -75,24 +75,42 @@ def test_equal_and_its_inverse_are_one_pass(device: Device) -> None:
     assert same(prepared.run([a, b]).y, a != b)
 
 
-@pytest.mark.parametrize("opset", [7, 11, 13, 19, 28])
-def test_equal_of_truth_values_in_every_opset(device: Device, opset: int) -> None:
-    declared = {"a": ("?", [4]), "b": ("?", [4])}
-    graph = model_of([node("Equal", "a b", "y")], declared, {"y": ("?", [4])}, opset=opset)
-    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
-    assert same(prepare(graph, device).run([a, b]).y, a == b)
-
-
-@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
-def test_floats_are_equal_as_onnxs_reference_says(device: Device, kind: str) -> None:
-    declared = {"a": (kind, [6]), "b": (kind, [6])}
-    graph = model_of([node("Equal", "a b", "y")], declared, {"y": ("?", [6])})
-    a = np.array([0.0, -0.0, np.nan, np.inf, 1, -1], kind)
-    b = np.array([-0.0, -0.0, np.nan, np.inf, 1, 1], kind)
-    prepared = prepare(graph, device)
-    (wanted,) = ReferenceEvaluator(graph).run(None, {"a": a, "b": b})
-    assert same(prepared.run([a, b]).y, np.asarray(wanted))
-    assert same(golden(graph, {"a": a, "b": b})[0], np.asarray(wanted))
+@pytest.mark.parametrize(
+    ("operator", "kind", "opset", "pairs", "wanted"),
+    [
+        # Equal of truth values in every opset, and of floats as IEEE 754 says.
+        *(
+            ("Equal", "?", opset, [(0, 0), (0, 1), (1, 0), (1, 1)], [True, False, False, True])
+            for opset in (7, 11, 13, 19, 28)
+        ),
+        *(
+            (
+                "Equal",
+                kind,
+                28,
+                [(0.0, -0.0), (-0.0, -0.0), (np.nan, np.nan), (np.inf, np.inf), (1, 1), (-1, 1)],
+                [True, True, False, True, True, False],
+            )
+            for kind in ("f2", "f4", "f8")
+        ),
+        # Opset 11 shifts out what exceeds the width.
+        *(
+            ("BitShift", f"u{n}", 11, [(128, 7), (128, 8 * n), (128, 255)], [1, 0, 0])
+            for n in (1, 2, 4, 8)
+        ),
+    ],
+)
+def test_pairs(
+    operator: str, kind: str, opset: int, pairs: Any, wanted: list[Any], device: Device
+) -> None:
+    shift = {"direction": "RIGHT"} if operator == "BitShift" else {}
+    length = [len(wanted)]
+    output = {"y": ("?" if operator == "Equal" else kind, length)}
+    nodes = [node(operator, "a b", "y", **shift)]
+    graph = model_of(nodes, {"a": (kind, length), "b": (kind, length)}, output, opset=opset)
+    a, b = (np.array(column, kind) for column in zip(*pairs, strict=True))
+    assert prepare(graph, device).run([a, b]).y.tolist() == wanted
+    assert golden(graph, {"a": a, "b": b})[0].tolist() == wanted
 
 
 def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
@@ -155,24 +173,6 @@ def test_values_in_between_are_no_arrays(device: Device, monkeypatch: pytest.Mon
     a, b = random(2, "u1", 1), random(2, "u1", 2)
     assert same(prepared.run([a, b])[0], a)
     assert len(made) == 3
-
-
-def test_arrays_on_another_device_are_refused(device: Device) -> None:
-    declared = {"a": ("u4", [5]), "b": ("u4", [5])}
-    prepared = prepare(model_of(XOR_NOT_AND, declared, {"y": ("u4", [5])}, [SEVEN]), device)
-    a, b = random(5, "u4", 1), random(5, "u4", 2)
-    with model() as other:
-        given = {"a": device.asarray(a), "b": other.asarray(b)}
-        for use in (prepared.run, prepared.arrays, prepared.explain):
-            with pytest.raises(OtherDeviceError, match=r"input 'b': an array on .*; expected one"):
-                use(given)
-
-
-@pytest.mark.parametrize("given", [None, 3])
-def test_inputs_that_are_no_list_are_refused(given: Any, device: Device) -> None:
-    prepared = prepare(model_of([], {"a": ("u4", [5])}, {"a": ("u4", [5])}), device)
-    with pytest.raises(OnnxError, match=f"^inputs: {given}; expected a list of arrays, or arrays"):
-        prepared.run(given)
 
 
 def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
@@ -243,16 +243,6 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
         assert same(says, expected), f"{name}, the golden model"
 
 
-@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8"])
-def test_opset_11_shifts_out_what_exceeds_the_width(dtype: str, device: Device) -> None:
-    nodes = [node("BitShift", "a b", "y", direction="RIGHT")]
-    declared = {"a": (dtype, [3]), "b": (dtype, [3])}
-    prepared = prepare(model_of(nodes, declared, {"y": (dtype, [3])}, opset=11), device)
-    width = 8 * np.dtype(dtype).itemsize
-    a, b = np.full(3, 128, dtype), np.array([7, width, 255], dtype)
-    assert prepared.run([a, b]).y.tolist() == [1, 0, 0]
-
-
 def test_axes_may_be_any_length_and_none(device: Device) -> None:
     nodes = [node("Xor", "a b", "y")]
     declared = {"a": ("?", ["n", None]), "b": ("?", [1, "m"])}
@@ -270,54 +260,75 @@ def test_other_layouts_and_byte_orders_are_inputs_too(device: Device) -> None:
         assert same(prepared.run([given]).y, ~a)
 
 
-PAIR = {"a": ("u1", ["n", 4]), "b": ("u1", ["n", 4])}
+# --- functions: each call gets the attributes that the function gives by default ----------------
+
+
+A = random((2, 3), "i4", 1)
+
+PICK = """<domain: "own", opset_import: ["": 18]>
+Pick <at: int = 1> (a, which) => (y) { y = Gather <axis: int = @at> (a, which) }"""
+
+THROUGH = """<domain: "own", opset_import: ["": 18, "own": 1]>
+Through <to> (a, which) => (y) { x = own.Pick <at: int = @to> (a, which) y = BitwiseNot(x) }"""
+
+
+def called(call: str, *functions: str) -> ModelProto:
+    """Return the model of nodes that compute y of a and b, and of ``functions``."""
+    graph = f"g (int32[2,3] a, bool c) => (int32[n,m] y) <int64[2] k = {{1, 0}}> {{ {call} }}"
+    return parsed(graph, *functions)
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "message"),
+    ("call", "wanted"),
     [
-        ({"a": (3, 4)}, OnnxError, "input 'b': nothing given; expected uint8 of shape (n, 4)"),
-        ({"a": (3, 4), "b": (3, 4), "c\n": ()}, OnnxError, r"input 'c\n': the model has none"),
-        ({"a": (3, 4), "b": (3, 5)}, ShapeError, "'b': shape (3, 5); expected uint8 of shape"),
-        ({"a": (3, 4), "b": (4,)}, ShapeError, "'b': shape (4,); expected uint8 of shape (n, 4)"),
-        ({"a": (3, 4), "b": (2, 4)}, ShapeError, "of shape (n, 4), 'n' being 3"),
-        ({"a": (), "b": (3, 4)}, ShapeError, "'a': shape (); expected uint8 of shape (n, 4)"),
-        ([(3, 4)], OnnxError, "inputs: 1; expected 2: 'a', 'b'"),
+        ("y = own.Pick(a, k)", A[:, [1, 0]]),
+        ("y = own.Pick <at = 0> (a, k)", A[[1, 0]]),
+        # An attribute of a call in a function, which may be left out where that is called.
+        ("y = own.Through(a, k)", ~A[:, [1, 0]]),
+        ("y = own.Through <to = 0> (a, k)", ~A[[1, 0]]),
+        ("x = own.Through(a, k) y = own.Pick <at = 0> (x, k)", ~A[[1, 0]][:, [1, 0]]),
     ],
 )
-def test_other_inputs_are_refused(
-    given: dict[str, tuple[int, ...]] | list[tuple[int, ...]],
-    kind: type[Exception],
-    message: str,
-    device: Device,
+def test_attributes_that_a_call_leaves_out_have_their_defaults(
+    call: str, wanted: np.ndarray, device: Device
 ) -> None:
-    prepared = prepare(model_of([node("BitwiseOr", "a b", "y")], PAIR, {"y": PAIR["a"]}), device)
-    inputs = (
-        {name: np.zeros(shape, np.uint8) for name, shape in given.items()}
-        if isinstance(given, dict)
-        else [np.zeros(shape, np.uint8) for shape in given]
+    assert same(prepare(called(call, PICK, THROUGH), device).run([A, np.array(True)])[0], wanted)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_branches_call_functions_too(condition: bool, device: Device) -> None:
+    call = """y = If (c) <then_branch = t () => (int32[2,2] p) { p = own.Pick(a, k) },
+        else_branch = e () => (int32[2,3] q) { q = own.Through <to = 0> (a, k) }>"""
+    prepared = prepare(called(call, PICK, THROUGH), device, rest="reference")
+    wanted = A[:, [1, 0]] if condition else ~A[[1, 0]]
+    assert same(prepared.run([A, np.array(condition)])[0], wanted)
+
+
+def test_functions_that_cannot_be_inlined_are_named(device: Device) -> None:
+    newer = PICK.replace("18", "19")
+    with pytest.raises(OnnxError, match=r"^functions 'own\.Pick': onnx\.inliner: .*opset"):
+        prepare(called("y = own.Pick(a, k)", newer), device)
+
+
+OVERLOAD = """<domain: "own", overload: "b", opset_import: ["": 18]>
+F <at: int = 1> (a, which) => (y) { y = Gather <axis: int = @at> (a, which) }"""
+
+
+@pytest.mark.parametrize("call", ["y = own.Z(a, k)", "x = own.F:c(a) y = own.Z(x, k)"])
+def test_an_overload_that_a_function_calls_has_its_defaults(call: str, device: Device) -> None:
+    others = (
+        """<domain: "own", overload: "c", opset_import: ["": 18]>
+        F (a) => (y) { y = Identity(a) }""",
+        """<domain: "own", opset_import: ["": 18, "own": 1]>
+        Z (a, which) => (y) { y = own.F:b(a, which) }""",
     )
-    with pytest.raises(kind) as caught:
-        prepared.run(inputs)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not link_of(device).log
+    model = called(call, OVERLOAD, *others)
+    assert same(prepare(model, device).run([A, np.array(True)])[0], A[:, [1, 0]])
 
 
-def test_inputs_of_another_type_are_refused(device: Device) -> None:
-    prepared = prepare(model_of([node("BitwiseOr", "a b", "y")], PAIR, {"y": PAIR["a"]}), device)
-    good = np.zeros((3, 4), np.uint8)
-    for bad in (good.astype("i1"), good.astype("u2"), good.astype("?"), good.tolist()):
-        with pytest.raises(DataTypeError, match=r"input 'b': .*; expected uint8 of shape"):
-            prepared.run([good, bad])
-
-
-def test_shapes_that_do_not_go_together_name_the_node(device: Device) -> None:
-    declared = {"a": ("u1", [None]), "b": ("u1", [None])}
-    nodes = [node("BitwiseXor", "a b", "y")]
-    prepared = prepare(model_of(nodes, declared, {"y": ("u1", [3])}), device)
-    with pytest.raises(ShapeError, match=r"node 0 \(BitwiseXor\): .*\(2,\) and \(3,\)"):
-        prepared.run([np.zeros(2, np.uint8), np.zeros(3, np.uint8)])
-    with pytest.raises(ShapeError, match=r"'y': shape \(4,\); expected uint8 of shape \(3,\)"):
-        prepared.run([np.zeros(4, np.uint8), np.zeros(1, np.uint8)])
-    assert not link_of(device).log
+def test_overloads_that_call_each_other_are_refused(device: Device) -> None:
+    """The inliner would inline the inner one before its call has the defaults."""
+    caller = """<domain: "own", overload: "a", opset_import: ["": 18, "own": 1]>
+    F (a, which) => (y) { y = own.F:b(a, which) }"""
+    with pytest.raises(OnnxError, match=r"^functions 'own\.F': overloads call each other; exp"):
+        prepare(called("y = own.F:a(a, k)", OVERLOAD, caller), device)

@@ -1,21 +1,25 @@
 """Bad ONNX models are refused in one line, before anything is executed or opened."""
 
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx.parser
 import pytest
 from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from bitlane.errors import BitlaneError, ShapeError
-from bitlane.onnx import OnnxError, is_compatible, load, prepare
-from support.host.arrays import link_of, model
+from bitlane import Device
+from bitlane.errors import BitlaneError, DataTypeError, OtherDeviceError, ShapeError
+from bitlane.onnx import OnnxError, PreparedGraph, is_compatible, load, prepare, run_node
+from support.host.arrays import model
 from support.host.onnx_binary import Network, as_where
 from support.host.onnx_models import model_of, node, tensor
+from support.host.refusals import THINGS, expect_taken_or_refused, refused
 from support.seeds import seeds
 
 U1 = ("u1", [4])
@@ -38,18 +42,13 @@ def of(*nodes: NodeProto, dtype: str = "u1", opset: int = 28) -> ModelProto:
     return model_of(nodes, {"a": declared, "b": declared}, {"y": declared}, opset=opset)
 
 
-def refusal(bad: ModelProto) -> str:
-    """Return the message that refuses ``bad``; expect that nothing is executed."""
-    device = model()
-    link_of(device).traffic.clear()
-    with pytest.raises(BitlaneError) as caught:
+def refuse(bad: ModelProto, words: str) -> None:
+    """Expect that ``bad`` is refused with ``words``, which are printed in a line."""
+    with refused(device := model(), (OnnxError, ShapeError), words) as caught:
         prepare(bad, device)
     assert isinstance(caught.value, OnnxError | ShapeError)
+    assert str(caught.value).isprintable(), caught.value
     assert not is_compatible(bad)
-    assert link_of(device).traffic == []
-    message = str(caught.value)
-    assert message.isprintable(), message
-    return message
 
 
 def test_the_good_one_is_taken() -> None:
@@ -104,13 +103,13 @@ SHIFT = node("BitShift", "a b", "y", direction="LEFT")
     ],
 )
 def test_nodes_that_are_refused(bad: ModelProto, message: str) -> None:
-    assert re.search(message, refusal(bad))
+    refuse(bad, message)
 
 
 def test_two_types_in_one_node_are_refused() -> None:
     declared = {"a": U1, "b": ("u2", [4])}
     bad = model_of([node("BitwiseXor", "a b", "y")], declared, {"y": U1})
-    assert "input 'b': uint16; expected uint8, as the other" in refusal(bad)
+    refuse(bad, "input 'b': uint16; expected uint8, as the other")
 
 
 def external(bad: ModelProto, place: str = "../../etc/passwd") -> None:
@@ -191,7 +190,7 @@ def declared(name: str, data_type: int, axis: int) -> Change:
 def test_models_that_are_refused(change: Change, message: str) -> None:
     bad = good()
     change(bad)
-    assert re.search(message, refusal(bad))
+    refuse(bad, message)
 
 
 def test_no_file_is_opened_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +209,7 @@ def test_no_file_is_opened_for_a_model(tmp_path: Path, monkeypatch: pytest.Monke
         return plain(file, *arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(io, "open", noting)
-    assert "lies in another file" in refusal(load("m.onnx"))
+    refuse(load("m.onnx"), "lies in another file")
     assert opened == ["m.onnx"]
 
 
@@ -224,25 +223,6 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
         assert str(caught.value).isprintable(), size
     file.write_bytes(whole)
     assert is_compatible(load(file))
-
-
-@pytest.mark.parametrize("seed", seeds(1, 4))
-def test_a_damaged_file_is_refused_or_another_model(seed: int, tmp_path: Path) -> None:
-    choose = np.random.default_rng(seed)
-    whole = np.frombuffer(good().SerializeToString(), np.uint8)
-    file = tmp_path / "m.onnx"
-    messages = []
-    for number in range(400):
-        damaged = whole.copy()
-        for at in choose.integers(0, whole.size, choose.integers(1, 3)):
-            damaged[at] ^= 1 << choose.integers(8)
-        file.write_bytes(damaged.tobytes())
-        try:
-            prepare(load(file), model())
-        except BitlaneError as error:
-            messages.append((number, str(error)))
-    assert len(messages) > 200
-    assert [x for x in messages if not x[1].isprintable()] == []
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
@@ -268,23 +248,108 @@ g (bool c, int32[n] a, int32[n] b) => (int32[n] y) {
 Twisted (a, b) => (y) { x = BitwiseXor(a, b) s = Add(x, b) y = BitwiseNot(s) }"""
 
 
+@pytest.mark.parametrize("rest", [None, "reference"])
 @pytest.mark.parametrize("seed", seeds(1, 4))
-def test_a_damaged_model_for_two_backends_is_refused_or_another_model(seed: int) -> None:
+def test_a_damaged_model_is_refused_or_another_model(seed: int, rest: Any) -> None:
     choose = np.random.default_rng(seed)
     signs = np.array([[1, -1]] * 8, np.float32)
     binary = as_where(Network([signs, signs[:2]], [np.zeros(2, np.float32)]), bipolar=True)
-    models = [onnx.parser.parse_model(MIXED), binary]
+    models = [onnx.parser.parse_model(MIXED), binary] if rest else [good()]
     whole = [np.frombuffer(each.SerializeToString(), np.uint8) for each in models]
     messages = []
-    for number in range(200):
-        damaged = whole[number % 2].copy()
+    for number in range(200 * (3 - len(models))):
+        damaged = whole[number % len(models)].copy()
         for at in choose.integers(0, damaged.size, choose.integers(1, 3)):
             damaged[at] ^= 1 << choose.integers(8)
         try:
-            prepare(ModelProto.FromString(damaged.tobytes()), model(), rest="reference")
+            prepare(ModelProto.FromString(damaged.tobytes()), model(), rest=rest)
         except DecodeError:
             continue
         except BitlaneError as error:
             messages.append(str(error))
     assert len(messages) > 80
     assert [x for x in messages if not x.isprintable()] == []
+
+
+# --- inputs and settings ----------------------------------------------------------------------
+
+PAIR = {"a": ("u1", ["n", 4]), "b": ("u1", ["n", 4])}
+OR = model_of([node("BitwiseOr", "a b", "y")], PAIR, {"y": PAIR["a"]})
+ANY = {"a": ("u1", [None]), "b": ("u1", [None])}
+ADDED = model_of([node("BitwiseXor", "a b", "y")], ANY, {"y": ("u1", [3])})
+GOOD = np.zeros((3, 4), np.uint8)
+
+
+def zeros(**shapes: tuple[int, ...]) -> dict[str, Any]:
+    return {name: np.zeros(shape, np.uint8) for name, shape in shapes.items()}
+
+
+A_LIST = "expected a list of arrays, or arrays"
+WANTED = r"expected uint8 of shape \(n, 4\)"
+
+
+@pytest.mark.parametrize(
+    ("graph", "given", "error", "words"),
+    [
+        (OR, zeros(a=(3, 4)), OnnxError, rf"input 'b': nothing given; {WANTED}"),
+        (OR, zeros(a=(3, 4), b=(3, 4)) | {"c\n": GOOD}, OnnxError, r"input 'c\\n': the model has"),
+        (OR, zeros(a=(3, 4), b=(3, 5)), ShapeError, r"'b': shape \(3, 5\); expected uint8 of sha"),
+        (OR, zeros(a=(3, 4), b=(4,)), ShapeError, rf"'b': shape \(4,\); {WANTED}"),
+        (OR, zeros(a=(3, 4), b=(2, 4)), ShapeError, r"of shape \(n, 4\), 'n' being 3"),
+        (OR, zeros(a=(), b=(3, 4)), ShapeError, rf"'a': shape \(\); {WANTED}"),
+        (OR, [GOOD], OnnxError, "inputs: 1; expected 2: 'a', 'b'"),
+        (OR, None, OnnxError, f"^inputs: None; {A_LIST}"),
+        (OR, 3, OnnxError, f"^inputs: 3; {A_LIST}"),
+        *(
+            (OR, [GOOD, bad], DataTypeError, "input 'b': .*; expected uint8 of shape")
+            for bad in (GOOD.astype("i1"), GOOD.astype("u2"), GOOD.astype("?"), GOOD.tolist())
+        ),
+        (
+            ADDED,
+            zeros(a=(2,), b=(3,)),
+            ShapeError,
+            r"node 0 \(BitwiseXor\): .*\(2,\) and \(3,\)",
+        ),
+        (
+            ADDED,
+            zeros(a=(4,), b=(1,)),
+            ShapeError,
+            r"'y': shape \(4,\); expected uint8 of shape \(3,\)",
+        ),
+    ],
+)
+def test_inputs_that_are_refused(
+    graph: ModelProto, given: Any, error: type[Exception], words: str, device: Device
+) -> None:
+    prepared = prepare(graph, device)
+    with refused(device, error, words, sent=graph is ADDED):
+        prepared.run(given)
+
+
+def test_arrays_on_another_device_are_refused(device: Device) -> None:
+    prepared = prepare(OR, device)
+    with model() as other:
+        given = {"a": device.asarray(GOOD), "b": other.asarray(GOOD)}
+        for use in (prepared.run, prepared.arrays, prepared.explain):
+            with refused(device, OtherDeviceError, "input 'b': an array on .*; expected one"):
+                use(given)
+
+
+CALLS: list[Callable[[PreparedGraph, Any], object]] = [
+    lambda graph, x: prepare(x, graph.device),
+    lambda graph, x: prepare(OR, graph.device, rest=x),
+    lambda graph, x: graph.run(x),
+    lambda graph, x: graph.run([x, x]),
+    lambda graph, x: graph.run({"a": x, "b": GOOD}),
+    lambda graph, x: graph.arrays(x),
+    lambda graph, x: graph.explain(x),
+    lambda graph, x: run_node(node("BitwiseNot", "a", "y"), x, graph.device),
+    lambda graph, x: run_node(node("BitwiseNot", "a", "y"), [x], graph.device),
+]
+
+
+@given(call=st.sampled_from(CALLS), thing=THINGS)
+def test_any_argument_is_taken_or_refused_in_a_line(call: Any, thing: Any) -> None:
+    with model() as device:
+        graph = prepare(OR, device)
+        expect_taken_or_refused(device, lambda: call(graph, thing), sent=True)

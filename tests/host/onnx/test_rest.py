@@ -16,16 +16,11 @@ from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, is_compatib
 from bitlane.onnx.model import DeviceGroup, RestGroup
 from support.host.arrays import link_of, model, random, same, uploads
 from support.host.onnx_mixed import mixed
-from support.host.onnx_models import model_of, node, tensor
+from support.host.onnx_models import model_of, node, parsed, tensor
+from support.host.refusals import refused
 from support.seeds import seeds, slow
 
 A, B = random((4,), "i4", 1), random((4,), "i4", 2)
-
-
-def parsed(text: str, functions: str = "") -> ModelProto:
-    """Return the model of a graph, and of functions of the domain `own`, in ONNX's text."""
-    head = '<ir_version: 10, opset_import: ["": 18, "own": 1, "com.microsoft": 1]>'
-    return onnx.parser.parse_model(f"{head} {text} {functions}")
 
 
 def kinds(prepared: PreparedGraph) -> list[tuple[str, ...]]:
@@ -168,73 +163,78 @@ def test_any_graph_gives_what_the_reference_gives(seed: int, device: Device) -> 
 
 # --- control flow, functions, values of other kinds -----------------------------------------------
 
-
-def test_a_branch_reads_values_of_the_device(device: Device) -> None:
-    text = """
-    g (bool c, int32[n] a, int32[n] b) => (int32[n] y) {
-        x = BitwiseXor(a, b)
-        t = If (c) <
-            then_branch = one () => (int32[n] p) { q = Neg(x) p = Add(q, b) },
-            else_branch = two () => (int32[n] r) { r = Identity(a) }
-        >
-        y = BitwiseNot(t)
-    }"""
-    with pytest.raises(OnnxLackingError, match=r"node 1 \(If\): an operator that bitlane does not"):
-        prepare(parsed(text), device)
-    prepared = prepare(parsed(text), device, rest="reference")
-    assert [kind for kind, *_ in kinds(prepared)] == ["device", "rest", "device"]
-    assert same(prepared.run([np.array(True), A, B])[0], ~(-(A ^ B) + B))
-    assert same(prepared.run([np.array(False), A, B])[0], ~A)
-
-
-def test_a_loop_is_one_node_of_the_rest(device: Device) -> None:
-    text = """
-    g (int64 n, int32[4] a) => (int32[4] y) {
-        k = BitwiseNot(a)
-        none = Constant <value = bool {1}>()
-        s = Loop (n, none, k) <
-            body = step (int64 i, bool go, int32[4] v) => (bool on, int32[4] w)
-                { on = Identity(go) w = Add(v, a) }
-        >
-        y = BitwiseNot(s)
-    }"""
-    prepared = prepare(parsed(text), device, rest="reference")
-    assert same(prepared.run([np.array(3), A])[0], ~(~A + 3 * A))
-
-
-def test_functions_are_computed_node_by_node(device: Device) -> None:
-    function = """<domain: "own", opset_import: ["": 18]>
+TWISTED = """<domain: "own", opset_import: ["": 18]>
     Twisted (a, b) => (y) { x = BitwiseXor(a, b) s = Add(x, b) y = BitwiseNot(s) }"""
-    text = "g (int32[n] a, int32[n] b) => (int32[n] y) { y = own.Twisted(a, b) }"
-    with pytest.raises(OnnxLackingError, match=r"\(Add\): an operator that bitlane does not have"):
-        prepare(parsed(text, function), device)
-    prepared = prepare(parsed(text, function), device, rest="reference")
-    assert [kind for kind, *_ in kinds(prepared)] == ["device", "rest", "device"]
-    assert same(prepared.run([A, B])[0], ~((A ^ B) + B))
-    whole = function.replace("s = Add(x, b)", "s = BitwiseOr(x, b)")
-    assert same(prepare(parsed(text, whole), device).run([A, B])[0], ~((A ^ B) | B))
+BRANCH = """g (bool c, int32[n] a, int32[n] b) => (int32[n] y) {
+    x = BitwiseXor(a, b)
+    t = If (c) <
+        then_branch = one () => (int32[n] p) { q = Neg(x) p = Add(q, b) },
+        else_branch = two () => (int32[n] r) { r = Identity(a) }
+    >
+    y = BitwiseNot(t)
+}"""
+LOOP = """g (int64 n, int32[4] a) => (int32[4] y) {
+    k = BitwiseNot(a)
+    none = Constant <value = bool {1}>()
+    s = Loop (n, none, k) <
+        body = step (int64 i, bool go, int32[4] v) => (bool on, int32[4] w)
+            { on = Identity(go) w = Add(v, a) }
+    >
+    y = BitwiseNot(s)
+}"""
+SEQUENCE = """g (int32[n] a, int32[n] b) => (int32[m] y) <int64 at = {0}> {
+    s = SequenceConstruct(a, b)
+    t = SequenceAt(s, at)
+    u = BitwiseNot(t)
+    w = SequenceInsert(s, u)
+    y = ConcatFromSequence <axis = 0>(w)
+}"""
+CALL = "g (int32[n] a, int32[n] b) => (int32[n] y) { y = own.Twisted(a, b) }"
+UNIQUE = """g (int32[4] a) => (int64[m] y)
+    { n = BitwiseNot(a) u, , v = Unique(n) y = BitwiseNot(v) }"""
+TRUTHS = """g (bool[n] a, bool[n] b) => (int32[n] y) { x = Or(a, b) s = Cast <to = 6>(a)
+    t = Cast <to = 6>(x) u = Neg(s) y = Add(t, u) }"""
+ODD = np.array([0, 1, 2, 255], np.uint8).view(bool)
+ROUND = ["device", "rest", "device"]
 
 
-def test_a_sequence_passes_between_two_parts_of_the_rest(device: Device) -> None:
-    text = """
-    g (int32[n] a, int32[n] b) => (int32[m] y) <int64 at = {0}> {
-        s = SequenceConstruct(a, b)
-        t = SequenceAt(s, at)
-        u = BitwiseNot(t)
-        w = SequenceInsert(s, u)
-        y = ConcatFromSequence <axis = 0>(w)
-    }"""
-    prepared = prepare(parsed(text), device, rest="reference")
-    assert [kind for kind, *_ in kinds(prepared)] == ["rest", "device", "rest"]
-    assert same(prepared.run([A, B])[0], np.concatenate([A, B, ~A]))
+@pytest.mark.parametrize(
+    ("text", "functions", "given", "wanted", "places"),
+    [
+        (BRANCH, (), [np.array(True), A, B], ~(-(A ^ B) + B), ROUND),
+        (BRANCH, (), [np.array(False), A, B], ~A, ROUND),
+        (LOOP, (), [np.array(3), A], ~(~A + 3 * A), ROUND),
+        (CALL, (TWISTED,), [A, B], ~((A ^ B) + B), ROUND),
+        (CALL, (TWISTED.replace("Add", "BitwiseOr"),), [A, B], ~((A ^ B) | B), ["device"]),
+        (SEQUENCE, (), [A, B], np.concatenate([A, B, ~A]), ["rest", "device", "rest"]),
+        (UNIQUE, (), [np.int32([5, 7, 5, 6])], np.int64([-3, -1, -3, -2]), ROUND),
+        (TRUTHS, (), [ODD, ~(ODD != 0)], np.int32([1, 0, 0, 0]), None),
+    ],
+)
+def test_what_the_device_lacks_is_the_rests(
+    text: str,
+    functions: tuple[str, ...],
+    given: list[Any],
+    wanted: Any,
+    places: list[str] | None,
+    device: Device,
+) -> None:
+    prepared = prepare(parsed(text, *functions), device, rest="reference")
+    assert same(prepared.run(given)[0], wanted)
+    if places is not None:
+        assert [kind for kind, *_ in kinds(prepared)] == places
 
 
-def test_optional_outputs_may_be_left_out(device: Device) -> None:
-    unique = helper.make_node("Unique", ["n"], ["u", "", "v"])
-    nodes = [node("BitwiseNot", "a", "n"), unique, node("BitwiseNot", "v", "y")]
-    graph = model_of(nodes, {"a": ("i4", [4])}, {"y": ("i8", [None])}, opset=18)
-    a = np.array([5, 7, 5, 6], np.int32)
-    assert prepare(graph, device, rest="reference").run([a])[0].tolist() == [-3, -1, -3, -2]
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (parsed(BRANCH), r"node 1 \(If\): an operator that bitlane does not"),
+        (parsed(CALL, TWISTED), r"\(Add\): an operator that bitlane does not have"),
+    ],
+)
+def test_without_a_rest_it_is_refused(model: ModelProto, words: str, device: Device) -> None:
+    with pytest.raises(OnnxLackingError, match=words):
+        prepare(model, device)
 
 
 def test_a_default_of_an_input_reaches_both_backends(device: Device) -> None:
@@ -246,14 +246,6 @@ def test_a_default_of_an_input_reaches_both_backends(device: Device) -> None:
     for k in (7, 8):
         given = {"a": A} if k == 7 else {"a": A, "k": np.array([k], np.int32)}
         assert same(prepared.run(given)[0], (A + np.int32(k)) ^ np.int32(k))
-
-
-def test_other_bytes_of_booleans_are_true_for_the_rest(device: Device) -> None:
-    text = "g (bool[n] a, bool[n] b) => (int32[n] y) { x = Or(a, b) s = Cast <to = 6>(a) \
-        t = Cast <to = 6>(x) u = Neg(s) y = Add(t, u) }"
-    a = np.array([0, 1, 2, 255], np.uint8).view(bool)
-    prepared = prepare(parsed(text), device, rest="reference")
-    assert prepared.run([a, ~(a != 0)])[0].tolist() == [1, 0, 0, 0]
 
 
 def test_an_output_that_no_group_computes_is_a_copy(device: Device) -> None:
@@ -340,41 +332,35 @@ def external() -> TensorProto:
     return hidden
 
 
-def in_a_constant(graph: ModelProto) -> None:
-    graph.graph.node.append(helper.make_node("Constant", [], ["c"], value=external()))
-
-
-def in_a_branch(graph: ModelProto) -> None:
-    inner = helper.make_graph(
-        [], "g", [], [helper.make_tensor_value_info("h", 6, [4])], [external()]
-    )
-    graph.graph.node.append(
-        helper.make_node("If", ["c"], ["r"], then_branch=inner, else_branch=inner)
-    )
-
-
-def in_a_sparse_tensor(graph: ModelProto) -> None:
-    sparse = helper.make_sparse_tensor(external(), tensor("i", np.zeros(1, np.int64)), [4])
-    graph.graph.node.append(helper.make_node("Constant", [], ["c"], sparse_value=sparse))
-
-
-def in_a_function(graph: ModelProto) -> None:
-    inner = [helper.make_node("Constant", [], ["c"], value=external())]
+def hidden_tensors() -> dict[str, Any]:
+    """Return, by place, changes of a model that hide a tensor of another file there."""
+    constant = helper.make_node("Constant", [], ["c"], value=external())
     opsets = [helper.make_opsetid("", 18)]
-    graph.functions.append(helper.make_function("own", "F", [], ["c"], inner, opsets))
+    info = helper.make_tensor_value_info("h", 6, [4])
+    inner = helper.make_graph([], "g", [], [info], [external()])
+    branch = helper.make_node("If", ["c"], ["r"], then_branch=inner, else_branch=inner)
+    indices = tensor("i", np.zeros(1, np.int64))
+    sparse = helper.make_sparse_tensor(external(), indices, [4])
+    function = helper.make_function("own", "F", [], ["c"], [constant], opsets)
+    return {
+        "constant": lambda x: x.graph.node.append(constant),
+        "branch": lambda x: x.graph.node.append(branch),
+        "sparse tensor": lambda x: x.graph.node.append(
+            helper.make_node("Constant", [], ["c"], sparse_value=sparse)
+        ),
+        "function": lambda x: x.functions.append(function),
+    }
 
 
-@pytest.mark.parametrize(
-    "hide",
-    [in_a_constant, in_a_branch, in_a_sparse_tensor, in_a_function],
-    ids=lambda x: x.__name__,
-)
-def test_tensors_in_other_files_are_refused_wherever_they_are(hide: Any, device: Device) -> None:
+@pytest.mark.parametrize("place", hidden_tensors())
+@pytest.mark.parametrize("rest", [None, "reference"])
+def test_tensors_in_other_files_are_refused_wherever_they_are(
+    place: str, rest: Any, device: Device
+) -> None:
     graph = parsed(THREE)
-    hide(graph)
-    for rest in (None, "reference"):
-        with pytest.raises(OnnxError, match="lies in another file; expected it in the model"):
-            prepare(graph, device, rest=rest)
+    hidden_tensors()[place](graph)
+    with refused(device, OnnxError, "lies in another file; expected it in the model"):
+        prepare(graph, device, rest=rest)
 
 
 def test_a_value_without_a_type_is_refused_by_name(device: Device) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import onnx.parser
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
@@ -54,6 +55,12 @@ def model_of(
 
     graph = helper.make_graph(nodes, "graph", infos(inputs), infos(outputs), constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def parsed(text: str, *functions: str, opset: int = 18) -> ModelProto:
+    """Return the model of a graph, and of functions of the domain `own`, in ONNX's text."""
+    head = f'<ir_version: 10, opset_import: ["": {opset}, "own": 1, "com.microsoft": 1]>'
+    return onnx.parser.parse_model(" ".join([head, text, *functions]))
 
 
 def golden(model: ModelProto, given: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:

@@ -43,38 +43,41 @@ def literal(words: str) -> str:
     return ".*".join(map(re.escape, words.split("...")))
 
 
-def uses(device: Driven) -> tuple[int, int, int]:
-    """Return how many commands and writes a device has got, and its allocations."""
+def uses(device: Driven, sent: bool = False) -> tuple[int, ...]:
+    """Return how many commands a device has got, and unless ``sent``, writes and allocations."""
     link = device.driver.link
     assert isinstance(link, ModelLink)
     writes = sum(kind == "write" for kind, _, _ in link.traffic)
-    return len(link.log), writes, device.driver.allocator.pieces
+    return (len(link.log), *(() if sent else (writes, device.driver.allocator.pieces)))
 
 
 @contextmanager
 def refused(
-    device: Driven, error: type[Exception], words: str
+    device: Driven, error: type[Exception], words: str, *, sent: bool = False
 ) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """Assert that the block raises ``error`` in one line, and uses ``device`` for nothing.
 
-    The message contains ``words``. Nothing is written to it, executed, allocated or freed.
+    The message contains ``words``. Nothing is written to it, executed, allocated or freed; with
+    ``sent``, operands may have been sent before, and nothing is executed.
     """
-    before = uses(device)
+    before = uses(device, sent)
     with pytest.raises(error, match=words) as caught:
         yield caught
     assert isinstance(caught.value, BitlaneError) or error is TypeError
     assert "\n" not in str(caught.value)
-    assert uses(device) == before
+    assert uses(device, sent) == before
 
 
-def expect_taken_or_refused(device: Driven, call: Callable[[], object]) -> None:
-    """Expect that ``call`` returns, or is refused in one line and uses ``device`` for nothing."""
-    before, message = uses(device), ""
+def expect_taken_or_refused(
+    device: Driven, call: Callable[[], object], *, sent: bool = False
+) -> None:
+    """Expect that ``call`` returns, or is refused as `refused` says."""
+    before, message = uses(device, sent), ""
     try:
         call()
     except BitlaneError as error:
         message = str(error)
-    assert not message or ("\n" not in message and uses(device) == before), message
+    assert not message or ("\n" not in message and uses(device, sent) == before), message
 
 
 def refusals(content: ArrayLike, rows: Sequence[Refusal]) -> Callable[..., None]:
