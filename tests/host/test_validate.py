@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 import bitlane
@@ -19,10 +18,7 @@ from bitlane.validate.session import Session
 from bitlane_rtl.abi import (
     BIT_OPS,
     COMPLETION_OFFSET,
-    CONTROL_BASE,
-    LOGIC_OPS,
     MAX_LOOPS,
-    RECORD,
     Lane,
     Mode,
     Op,
@@ -35,9 +31,10 @@ from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
 from support.command_line import CommandLine
+from support.host import faulty_link as faults
+from support.host.faulty_link import FEW, FaultyLink, blind, reticent, spoil, sticky
 from support.host.model_link import Bytes, Fault, ModelLink
 from support.record import Record
-from support.rtl.records import reseal
 from support.seeds import slow
 
 KIB = 1 << 10
@@ -56,10 +53,6 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the check of overlaps, in tests of other checks."""
     monkeypatch.setattr("bitlane.validate.operators._QUICK_ROUNDS", 2)
-
-
-FEW = frozenset({Op.COPY, Op.NOT, Op.XOR, Op.COUNT})
-"""Operations of a device in a test of other checks than those of operations."""
 
 
 def small(kind: type[ModelLink] = ModelLink, **changes: Any) -> ModelLink:
@@ -214,165 +207,127 @@ def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
 # --- devices that fail ------------------------------------------------------------------------
 
 
-class FlippingLink(ModelLink):
-    """A link whose byte at ``WEAK`` has one bit stuck at 1."""
+def lax(status: Status, code: Status | None) -> tuple[Any, ...]:
+    """Return a row: a device that refuses with ``code`` for ``status``; None: not at all."""
 
-    WEAK = 0x2345
+    def instead(record: Record, fault: Fault, memory: Bytes) -> Fault | None:
+        return fault if fault.status is not status else code and Fault(code)
 
-    def write(self, address: int, data: BytesLike) -> None:
-        super().write(address, data)
-        self.memory[self.WEAK] |= 0x10
-
-
-class AliasingLink(ModelLink):
-    """A link to a memory whose address line 12 is not connected."""
-
-    def read(self, address: int, size: int) -> Bytes:
-        return super().read(self._meant(address), size)
-
-    def write(self, address: int, data: BytesLike) -> None:
-        super().write(self._meant(address), data)
-
-    @staticmethod
-    def _meant(address: int) -> int:
-        return address if address >= CONTROL_BASE else address & ~0x1000
+    wanted = f"(?=.*(expected|command 1 and) {status.name})"
+    how = "(?=.*(was executed|refused with TIMEOUT))"
+    return {"lax": instead, "ops": FEW}, {RECOVERY: wanted + how}, {"registers"}
 
 
-class CoupledLink(ModelLink):
-    """A link on which 0xFF, written to ``AGGRESSOR``, clears the byte at ``VICTIM``."""
-
-    AGGRESSOR, VICTIM = 0x1000, 0x3000
-
-    def write(self, address: int, data: BytesLike) -> None:
-        super().write(address, data)
-        hit = address <= self.AGGRESSOR < address + np.frombuffer(data, np.uint8).size
-        if hit and self.memory[self.AGGRESSOR] == 0xFF:
-            self.memory[self.VICTIM] = 0
+plain: Callable[..., Any] = pytest.param
+ANY, ALONE = {"any others"}, set[str]()
+RECOVERY, KNOWN = "error recovery", "known answers"
+ARRAY = Search(units=3, row_bits=64, queries=4, nearest=2)
+LINES: dict[str, Any] = {"written": faults.two_lines, "ops": FEW}
+BANKS = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
+REFUSED = [x for x in Status if 0 < x < Status.READ_ERROR]
 
 
-@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
-    ("link", "address", "options"),
+    ("planted", "fails", "others"),
     [
-        (FlippingLink, "0x2345: 0x", {}),
-        (AliasingLink, "first at 0x", {}),
-        (CoupledLink, "0x3000: 0x00, expected 0xff", {"quick": False}),
+        ({"written": faults.stuck, "ops": FEW}, {"memory": "0x2345: 0x"}, ANY),
+        ({"meant": faults.without_line_12, "ops": FEW}, {"memory": "first at 0x"}, ANY),
+        ({"written": faults.coupled, "ops": FEW}, {"memory": "0x3000: 0x00, expected 0xff"}, ANY),
+        # Bits are named by bank and row if the memory has any.
+        (
+            LINES | {"rows": BANKS, "data_bytes": 8},
+            {"memory": "(?=.*bits 3, 12 from bank 2, row 2 on).*first at 0x23"},
+            ANY,
+        ),
+        (LINES, {"memory": "^((?!bank).)*$"}, ANY),
+        *(
+            (plain if op in (Op.XOR, Op.COUNT) else slow)(
+                spoil(op), {op.name: f"output of {op.name} of ", KNOWN: "", "overlap": ""},
+                # DMA and error recovery take the first operation that the circuit has.
+                {"row sums"} if op.counts else {"DMA", RECOVERY},
+            )
+            for op in sorted(BIT_OPS)
+        ),
+        *(
+            (spoil(op, sums=True), {"row sums": rf"{name} of 5 rows of 1 bytes: \["}, ALONE)
+            for op, name in (
+                (Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")
+            )
+        ),
+        (
+            spoil(Op.SEARCH, offset=4) | {"search": ARRAY},
+            {"SEARCH": r"^rows nearest to query 0: \["},
+            ALONE,
+        ),
+        *(
+            (
+                spoil(Op.COPY, *place),
+                {"DMA": "beside the output of COPY", "COPY": "beside the output of COPY"},
+                ANY,
+            )
+            for place in (("Y_LAST", 1, 0x80), ("Y_BASE", -1))
+        ),
+        # Noise never shows a count of all bits.
+        (
+            {"after": faults.forget_full_counts},
+            {KNOWN: r"gave \[0, 1, 4\]; expected \[64, 1, 4\]", "COUNT": ""},
+            ANY,
+        ),
+        *(lax(status, None) for status in REFUSED),
+        lax(Status.BAD_SEAL, Status.TIMEOUT),
+        *(slow(*lax(status, Status.TIMEOUT)) for status in REFUSED if status > Status.BAD_SEAL),
+        *(
+            (
+                {"lax": faults.no_iteration, "loops": loops, "ops": FEW},
+                {RECOVERY: "a loop of no iteration: the record was executed"},
+                ANY,
+            )
+            for loops in (2, 3)
+        ),
+        ({"lax": faults.eager}, {RECOVERY: ""}, ALONE),
+        (sticky(), {"overlap": ""}, ALONE),
+        ({"sent": faults.forgetful}, {"link": "TIMEOUT is 0x7fffffff; 0xffffffff was"}, ALONE),
+        ({"got": faults.lossy}, {"bandwidth": "100 of 8192 bytes are wrong as they came"}, ALONE),
+        (reticent(register("FAULT").offset, 0xFFFF_FCFF), {"registers": ""}, ALONE),
+        (reticent(register("FAULT_ADDRESS").offset, 0), {"registers": ""}, ALONE),
+        (reticent(register("INTERRUPT").offset, 1), {"registers": ""}, ALONE),
+        (reticent(COMPLETION_OFFSET, 0xFF), {"registers": ""}, ALONE),
+        *(
+            (blind(name), {"registers": ""}, ALONE)
+            for name in ("RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST")
+        ),
+        (
+            {"hung": Op.XOR},
+            {"XOR": "has not retired within 0.1 s", KNOWN: "", "overlap": ""},
+            ALONE,
+        ),
     ],
-)
-def test_memory_that_changes(link: type[ModelLink], address: str, options: dict[str, Any]) -> None:
-    found = failures(small(link, ops=FEW), **options)
-    assert address in found["memory"]
-
-
-class TwoLinesLink(ModelLink):
-    """A link to a 16-bit memory whose data lines 3 and 12 are stuck at 1 in a block."""
-
-    def write(self, address: int, data: BytesLike) -> None:
-        super().write(address, data)
-        self.memory[0x2300:0x2380:2] |= 0x08
-        self.memory[0x2301:0x2380:2] |= 0x10
-
-
-@pytest.mark.usefixtures("brief")
-def test_memory_with_rows_is_named_by_bank_row_and_bits() -> None:
-    rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
-    found = failures(small(TwoLinesLink, rows=rows, data_bytes=8, ops=FEW))
-    assert "bits 3, 12 from bank 2, row 2 on" in found["memory"]
-    assert "first at 0x23" in found["memory"]
-    found = failures(small(TwoLinesLink, ops=FEW))
-    assert "bank" not in found["memory"]
+    ids=" ".join,
+)  # fmt: skip
+def test_a_planted_fault_is_found(
+    planted: dict[str, Any], fails: dict[str, str], others: set[str], request: Any
+) -> None:
+    """Each check of ``fails`` fails with its words, and no others than ``others``."""
+    if planted.get("ops") is FEW:
+        request.getfixturevalue("brief")
+    found = failures(FaultyLink(**planted), quick=planted.get("written") is not faults.coupled)
+    assert fails.keys() <= found.keys()
+    assert others is ANY or found.keys() <= fails.keys() | others
+    for name, words in fails.items():
+        assert re.search(words, found[name]), found[name]
 
 
 def test_a_byte_of_memory_with_rows_is_found() -> None:
-    rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
-    assert rows.locate(0, 8) == (0, 0, 0)
-    assert rows.locate(0x7F, 8) == (0, 0, 8)
-    assert rows.locate(0x80, 8) == (1, 0, 0)
-    assert rows.locate(0x1F80, 8) == (3, 1, 0)
-    assert rows.locate(0x1F80, 4) == (2, 1, 0)
-
-
-class WrongLink(ModelLink):
-    """A device on which ``wrong`` changes the memory after every command of ``op``."""
-
-    def __init__(self, op: Op, wrong: Callable[[Record, Bytes], None], **changes: Any) -> None:
-        super().__init__(**{"memory_bytes": 16 * KIB} | changes)
-        self.op, self.wrong = op, wrong
-
-    def execute(self, record: Record) -> None:
-        super().execute(record)
-        if record.op == self.op:
-            self.wrong(record, self.memory)
-
-
-def spoil(name: str, offset: int = 0, mask: int = 1) -> Callable[[Record, Bytes], None]:
-    """Return a function that changes the byte ``offset`` from where a record has ``name``."""
-
-    def wrong(record: Record, memory: Bytes) -> None:
-        memory[record.word(name) + offset] ^= mask
-
-    return wrong
-
-
-def forget_full_counts(record: Record, memory: Bytes) -> None:
-    """Replace counts of 64 in bytes by 0, as a counter of six bits does."""
-    if record.control["LANE"] == Lane.BITS_64 and record.control["OUT_LANE"] == Lane.BITS_8:
-        y = memory[record.word("Y_BASE") : record.word("Y_LAST") + 1]
-        y[y == 64] = 0
-
-
-@pytest.mark.parametrize(
-    "op", [op if op in (Op.XOR, Op.COUNT) else slow(op) for op in sorted(BIT_OPS)]
-)
-def test_a_wrong_operation_fails_alone(op: Op) -> None:
-    found = failures(WrongLink(op, spoil("Y_BASE")))
-    # Others may lean on it: DMA and error recovery take the first that the circuit has.
-    assert {op.name, "known answers", "overlap"} <= set(found)
-    others = {"row sums"} if op.counts else {"DMA", "error recovery"}
-    assert set(found) <= {op.name, "known answers", "overlap"} | others
-    assert f"output of {op.name} of " in found[op.name]
-
-
-@pytest.mark.parametrize(
-    ("op", "name"), [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")]
-)
-def test_wrong_sums_fail_alone(op: Op, name: str) -> None:
-    def spoil_sum(record: Record, memory: Bytes) -> None:
-        if record.control["Y_MODE"] == Mode.SUM:
-            spoil("Y_BASE")(record, memory)
-
-    found = failures(WrongLink(op, spoil_sum))
-    assert set(found) == {"row sums"}
-    assert f"{name} of 5 rows of 1 bytes: [" in found["row sums"]
-
-
-ARRAY = Search(units=3, row_bits=64, queries=4, nearest=2)
+    places = {0: (0, 0, 0), 0x7F: (0, 0, 8), 0x80: (1, 0, 0), 0x1F80: (3, 1, 0)}
+    assert {address: BANKS.locate(address, 8) for address in places} == places
+    assert BANKS.locate(0x1F80, 4) == (2, 1, 0)
 
 
 def test_a_device_with_a_search_array_passes() -> None:
-    passed, lines = lines_of(small(ModelLink, search=ARRAY))
+    passed, lines = lines_of(small(search=ARRAY))
     assert passed, lines
     (line,) = [line for line in lines if line.startswith("SEARCH")]
     assert line.endswith("pass  the 2 nearest to each of 4 queries in 10 rows of 64 bits")
-
-
-def test_a_wrong_search_fails_alone() -> None:
-    found = failures(WrongLink(Op.SEARCH, spoil("Y_BASE", 4), search=ARRAY))
-    assert set(found) == {"SEARCH"}
-    assert found["SEARCH"].startswith("rows nearest to query 0: [")
-
-
-@pytest.mark.parametrize("wrong", [spoil("Y_LAST", 1, 0x80), spoil("Y_BASE", -1)])
-def test_a_byte_beside_the_tensor(wrong: Callable[[Record, Bytes], None]) -> None:
-    found = failures(WrongLink(Op.COPY, wrong))
-    assert "beside the output of COPY" in found["DMA"]
-    assert "beside the output of COPY" in found["COPY"]
-
-
-def test_a_count_that_noise_never_shows() -> None:
-    found = failures(WrongLink(Op.COUNT, forget_full_counts))
-    assert "gave [0, 1, 4]; expected [64, 1, 4]" in found["known answers"]
-    assert "COUNT" in found
 
 
 @pytest.mark.parametrize("op", [Op.SHIFT_RIGHT, Op.XNOR, Op.COUNT])
@@ -385,155 +340,6 @@ def test_a_model_that_disagrees_is_noticed(op: Op, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(reference, "compute", wrong)
     assert set(failures(small())) == {op.name, "overlap"}
-
-
-class LaxLink(ModelLink):
-    """A device that refuses with ``code`` in place of ``status``; None: does not refuse."""
-
-    def __init__(self, status: Status, code: Status | None) -> None:
-        super().__init__(memory_bytes=16 * KIB, ops=FEW)
-        self.status, self.code = status, code
-
-    def execute(self, record: Record) -> None:
-        try:
-            super().execute(record)
-        except Fault as fault:
-            if fault.status is not self.status:
-                raise
-            if self.code is not None:
-                raise Fault(self.code) from fault
-
-
-@pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        *((x, None) for x in Status if 0 < x < Status.READ_ERROR),
-        (Status.BAD_SEAL, Status.TIMEOUT),
-        *(slow(x, Status.TIMEOUT) for x in Status if Status.BAD_SEAL < x < Status.READ_ERROR),
-    ],
-)
-def test_bad_records_that_are_not_refused_right(status: Status, code: Status | None) -> None:
-    found = failures(LaxLink(status, code))
-    assert {"error recovery"} <= set(found) <= {"error recovery", "registers"}
-    text = found["error recovery"]
-    assert f"expected {status.name}" in text or f"command 1 and {status.name}" in text
-    assert "was executed" in text or "refused with TIMEOUT" in text
-
-
-class LaxLoops(ModelLink):
-    """A device that executes a loop of no iteration."""
-
-    def execute(self, record: Record) -> None:
-        try:
-            super().execute(record)
-        except Fault as fault:
-            if fault.status is not Status.BAD_SIZE or record.word("RUN") == 0:
-                raise
-
-
-@pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize("loops", [2, 3])
-def test_a_loop_of_no_iteration_has_to_be_refused(loops: int) -> None:
-    text = failures(small(LaxLoops, loops=loops, ops=FEW))["error recovery"]
-    assert "a loop of no iteration: the record was executed" in text
-
-
-class Eager(ModelLink):
-    """A device that also executes a part of the command behind a refused one."""
-
-    def execute(self, record: Record) -> None:
-        try:
-            super().execute(record)
-        except Fault:
-            self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
-            raise
-
-
-class Sticky(ModelLink):
-    """A device that repeats the previous command's logic if no FENCE is in between."""
-
-    before = Op.COUNT
-
-    def execute(self, record: Record) -> None:
-        before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
-        repeats = not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS
-        if repeats and before.reads_b is self.before.reads_b:
-            words = [record.words[0] ^ record.op ^ before, *record.words[1:]]
-            record = Record(reseal(words, record.used))
-        super().execute(record)
-
-
-class ForgetfulLink(ModelLink):
-    """A device with a register that loses a bit."""
-
-    def write(self, address: int, data: BytesLike) -> None:
-        if address == CONTROL_BASE + register("TIMEOUT").offset:
-            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
-        super().write(address, data)
-
-
-class LossyLink(ModelLink):
-    """A link whose long reads end with zeros, as if the last frame were lost."""
-
-    def read(self, address: int, size: int) -> Bytes:
-        data = super().read(address, size)
-        if size > 6000:
-            data[-100:] = 0
-        return data
-
-
-@pytest.mark.parametrize(
-    ("link", "name", "message"),
-    [
-        (Eager, "error recovery", ""),
-        (Sticky, "overlap", ""),
-        (ForgetfulLink, "link", "TIMEOUT is 0x7fffffff; 0xffffffff was written"),
-        (LossyLink, "bandwidth", "100 of 8192 bytes are wrong as they came back"),
-    ],
-)
-def test_one_check_alone_fails(link: type[ModelLink], name: str, message: str) -> None:
-    found = failures(small(link))
-    assert set(found) == {name}
-    assert message in found[name]
-
-
-@pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize(
-    ("offset", "mask"),
-    [
-        (register("FAULT").offset, 0xFFFF_FCFF),
-        (register("FAULT_ADDRESS").offset, 0),
-        (register("INTERRUPT").offset, 1),
-        (COMPLETION_OFFSET, 0xFF),
-    ],
-)
-def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> None:
-    class Reticent(ModelLink):
-        def read(self, address: int, size: int) -> Bytes:
-            data = super().read(address, size)
-            if address >= CONTROL_BASE:
-                at = address - CONTROL_BASE + np.arange(0, size, 4)
-                data.view("<u4")[np.minimum(at, COMPLETION_OFFSET) == offset] &= mask
-            return data
-
-    assert set(failures(small(Reticent, ops=FEW))) == {"registers"}
-
-
-@pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize("name", ["RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST"])
-def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
-    class Blind(ModelLink):
-        """A device that reads bit 30 of a word as 0."""
-
-        def execute(self, record: Record) -> None:
-            words = list(record.words)
-            if record.uses(name) and record.word(name) >> 30 & 1:
-                words[RECORD[name].word] ^= 1 << 30
-                words[0] ^= 1 << 30  # The seal fits again.
-            super().execute(Record(words))
-
-    assert set(failures(small(Blind, ops=FEW))) == {"registers"}
 
 
 # --- devices that stop ------------------------------------------------------------------------
@@ -574,26 +380,9 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
     assert f"; {CHECKS - run} check" in lines[-1]
 
 
-class HangingLink(ModelLink):
-    """A device that never finishes an operation."""
-
-    def __init__(self, op: Op, **changes: Any) -> None:
-        super().__init__(memory_bytes=16 * KIB, **changes)
-        self.op = op
-
-    def hangs(self, record: Record) -> bool:
-        return record.op == self.op
-
-
-def test_an_operation_that_hangs_fails_and_the_next_ones_are_tried() -> None:
-    found = failures(HangingLink(Op.XOR))
-    assert set(found) == {"known answers", "XOR", "overlap"}
-    assert "has not retired within 0.1 s" in found["XOR"]
-
-
 def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.05)
-    passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
+    passed, lines = lines_of(FaultyLink(hung=Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)
     stopped = f"Stopped: the device does not answer any more; {CHECKS - 2} checks not run"
@@ -609,7 +398,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def opener(url: str) -> ModelLink:
         opened.append(url)
-        return small(FlippingLink if "bad" in url else ModelLink)
+        return FaultyLink(written=faults.stuck) if "bad" in url else small()
 
     monkeypatch.setattr(bitlane.command_line.validate, "open_link", opener)
     return opened
