@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from PIL import Image
 import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.demo import command, digits, metering, parity, picture
-from bitlane.driver.driver import Driver
 from bitlane.model_file import ModelFileError
 from bitlane_rtl import abi
 from support.command_line import CommandLine
+from support.host.command_lines import opens
 from support.host.model_link import ModelLink
 from support.host.model_runner import not_model
 from support.host.neighbours import nearest
@@ -35,30 +34,24 @@ class Honest:
         return nearest(queries, database, k)
 
 
-class FlipsOneBit(Honest):
-    """A device that flips one bit of every result of exclusive or."""
+class Wrong(Honest):
+    """A device that flips a bit of each exclusive or, and is wrong once in each search.
+
+    ``distance`` is what it adds to a distance, ``index`` to a found row.
+    """
+
+    def __init__(self, distance: int = 0, index: int = 0) -> None:
+        self._distance, self._index = distance, index
 
     def bit_xor(self, a: Array, b: Array, /, *, out: Array | None = None) -> Array:
         result = super().bit_xor(a, b, out=out)
         result[(0,) * result.ndim] ^= 1
         return result
 
-
-class MiscountsOnce(Honest):
-    """A device that returns one wrong distance in every call."""
-
     def search(self, queries: Array, database: Array, k: int, /) -> tuple[Array, Array]:
         distances, indices = super().search(queries, database, k)
-        distances[-1, -1] += 1
-        return distances, indices
-
-
-class MissesOnce(Honest):
-    """A device that finds one row too late in every call."""
-
-    def search(self, queries: Array, database: Array, k: int, /) -> tuple[Array, Array]:
-        distances, indices = super().search(queries, database, k)
-        indices[0, :1] += 1
+        distances[-1, -1] += self._distance
+        indices[0, :1] += self._index
         return distances, indices
 
 
@@ -78,23 +71,21 @@ def test_a_pixel_is_a_bit() -> None:
     assert not digits.pack(np.full((1, 8, 8), digits.THRESHOLD - 0.5)).any()
 
 
-def test_images_are_either_query_or_database(found: digits.Neighbours) -> None:
+def test_images_are_either_query_or_database_and_the_digits_are_found(
+    found: digits.Neighbours,
+) -> None:
     assert len(found.queries.rows) == digits.HELD_OUT
     assert len(found.queries.rows) + len(found.database.rows) == 1797
     assert found.distances.shape == found.indices.shape == (digits.HELD_OUT, 5)
-
-
-def test_distances_agree_and_find_the_digits(found: digits.Neighbours) -> None:
     assert found.wrong == 0
     # What exact nearest neighbours under this threshold give; a tie goes to the first row.
     assert np.count_nonzero(found.correct) == 271
 
 
-@pytest.mark.parametrize("device", [MissesOnce(), MiscountsOnce()])
+@pytest.mark.parametrize("device", [Wrong(index=1), Wrong(distance=1)])
 def test_wrong_neighbours_are_counted(device: Honest) -> None:
     found = digits.search(device, digits.load())
-    calls = -(-digits.HELD_OUT // digits.QUERIES_PER_CALL)
-    assert found.wrong == calls
+    assert found.wrong == -(-digits.HELD_OUT // digits.QUERIES_PER_CALL)
 
 
 def small_photo(size: int) -> Array:
@@ -121,7 +112,7 @@ def test_parity_stands_on_every_disk_in_turn() -> None:
 
 def test_a_wrong_parity_shows() -> None:
     photo = small_photo(4 * parity.UNIT)
-    disks = parity.stripe(FlipsOneBit(), photo)
+    disks = parity.stripe(Wrong(), photo)
     rebuilt = parity.rebuild(Honest(), disks, 0)
     assert np.count_nonzero(rebuilt != disks[0]) == 1
 
@@ -150,40 +141,39 @@ class Counters:
 
     def __init__(self, start: int) -> None:
         self.values = dict.fromkeys(("BUSY_CYCLES", "A_BEATS", "B_BEATS", "Y_BEATS"), start)
+        self.meter = metering.Meter(lambda name: self.values[name] % 2**32)
 
-    def read(self, name: str) -> int:
-        return self.values[name] % 2**32
-
-    def advance(self, counts: Sequence[int]) -> None:
+    def advance(self, *counts: int) -> None:
         for name, count in zip(self.values, counts, strict=True):
             self.values[name] += count
 
 
 def test_cost_is_what_the_counters_gained_even_when_they_wrap() -> None:
     counters = Counters(2**32 - 5)
-    meter = metering.Meter(counters.read)
-    counters.advance((7, 7, 7, 7))  # before the part, so none of it
+    meter = counters.meter
+    counters.advance(7, 7, 7, 7)  # before the part, so none of it
     with meter.part("first"):
-        counters.advance((100, 90, 40, 80))
+        counters.advance(100, 90, 40, 80)
     with meter.part("second"):
-        counters.advance((50, 10, 0, 10))
+        counters.advance(50, 10, 0, 10)
     costs = [(cost.cycles, cost.beats, cost.bound) for cost in meter.costs]
     assert costs == [(100, 210, 90), (50, 20, 10)]
-    header, first, second, total = metering.table([*meter.costs, meter.total], 8)
+    header, *rows = metering.table([*meter.costs, meter.total], 8)
     assert header.split() == ["bytes", "moved", "cycles", "beats/cycle", "seconds"]
-    assert first.split()[:4] == ["first", "1,680", "100", "0.900"]
-    assert second.split()[:4] == ["second", "160", "50", "0.200"]
-    assert total.split()[:4] == ["all", "1,840", "150", "0.667"]
+    assert [row.split()[:4] for row in rows] == [
+        ["first", "1,680", "100", "0.900"],
+        ["second", "160", "50", "0.200"],
+        ["all", "1,840", "150", "0.667"],
+    ]
 
 
 def test_the_busiest_port_is_that_of_each_lap() -> None:
     counters = Counters(0)
-    meter = metering.Meter(counters.read)
-    with meter.part("one"):
-        counters.advance((100, 100, 0, 0))
-        meter.lap()
-        counters.advance((100, 0, 0, 100))
-    assert meter.total.beats_per_cycle == 1.0
+    with counters.meter.part("one"):
+        counters.advance(100, 100, 0, 0)
+        counters.meter.lap()
+        counters.advance(100, 0, 0, 100)
+    assert counters.meter.total.beats_per_cycle == 1.0
 
 
 class LyingLink(ModelLink):
@@ -211,12 +201,11 @@ class Demo:
         self._examples.mkdir()
         (self._examples / "not.json").write_text(json.dumps(EXAMPLE), encoding="utf-8")
         self.link = ModelLink(memory_bytes=1 << 24)
-        monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(self.link)))
+        opens(monkeypatch, lambda _: self.link)
 
     def words(self, *words: str, **options: object) -> list[str]:
         options = {"examples": self._examples, "output": self.output} | options
-        named = [str(x) for name, value in options.items() for x in (f"--{name}", value)]
-        return ["demo", *words, *named]
+        return ["demo", *words, *(f"--{name}={value}" for name, value in options.items())]
 
     def __call__(self, *words: str, code: int = DONE, **options: object) -> str:
         """Return the text on standard output."""
@@ -283,18 +272,6 @@ def test_a_checkout_has_model_files_where_the_demo_looks_for_them() -> None:
     assert list(examples.glob("*.json"))
 
 
-@pytest.mark.parametrize("package", ["sklearn", "PIL"])
-def test_a_missing_package_is_named(
-    package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
-    assert demo.refusal() == (
-        f"bitlane: demo needs the Python package {package}, which is not installed:"
-        " pip install 'bitlane[demo]' brings it"
-    )
-
-
 def test_a_slow_device_gets_less_to_do_and_says_so(demo: Demo) -> None:
     demo.link = SlowLink(memory_bytes=1 << 24)
     said = demo()
@@ -327,27 +304,43 @@ def test_an_output_is_made_unless_it_exists(made: bool, demo: Demo, tmp_path: Pa
     assert (output / "digits.png").exists()
 
 
-def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("{}")
-    expected = f"bitlane: --output {file}: is not a folder; expected one, or none yet"
-    assert demo.refusal("digits", output=file) == expected
-    expected = "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot"
-    assert demo.refusal("parity", output="/proc/x") == expected
-    assert "no model files (*.json) there" in demo.refusal(examples=tmp_path)
+@pytest.mark.parametrize("package", ["sklearn", "PIL"])
+def test_a_missing_package_is_named(
+    package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
+    assert demo.refusal() == (
+        f"bitlane: demo needs the Python package {package}, which is not installed:"
+        " pip install 'bitlane[demo]' brings it"
+    )
+
+
+NO_PART = "no part 'digit'; expected examples, digits, parity"
+CANNOT = "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot"
 
 
 @pytest.mark.parametrize(
     ("words", "options", "message"),
     [
-        (["digit"], {}, "no part 'digit'; expected examples, digits, parity"),
+        (["digits"], {"output": "file"}, "--output file: is not a folder; expected one, or none"),
+        (["parity"], {"output": "/proc/x"}, CANNOT),
+        ([], {"examples": "."}, "no model files (*.json) there"),
+        (["digit"], {}, NO_PART),
         ([], {"queries": 0}, "--queries 0: expected 1 to 297"),
         ([], {"queries": 298}, "--queries 298: expected 1 to 297"),
     ],
 )
-def test_bad_parts_and_numbers(
-    words: list[str], options: dict[str, int], message: str, demo: Demo
+def test_bad_words_are_refused_at_once(
+    words: list[str],
+    options: dict[str, Any],
+    message: str,
+    demo: Demo,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("{}")
     assert message in demo.refusal(*words, **options)
 
 
