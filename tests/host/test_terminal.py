@@ -197,66 +197,40 @@ def slow_device(user: PseudoTerminal, call: str, pattern: str) -> Device:
 ROWS_OF_BITS = random((40, 8), "u1")
 
 
-def search(device: Device) -> None:
-    device.search(ROWS_OF_BITS, ROWS_OF_BITS, 1)
-
-
-def search_an_index(device: Device) -> None:
+def indexed(device: Device) -> bitlane.BinaryIndex:
     index = bitlane.BinaryIndex(device, 64)
     index.add(ROWS_OF_BITS)
-    index.search(ROWS_OF_BITS, 1)
-
-
-def search_a_range(device: Device) -> None:
-    index = bitlane.BinaryIndex(device, 64)
-    index.add(ROWS_OF_BITS)
-    index.range_search(ROWS_OF_BITS, 3)
-
-
-def evaluate(device: Device) -> None:
-    (device.asarray(ROWS_OF_BITS) ^ 1).get()
+    return index
 
 
 def assign(device: Device) -> None:
     device.asarray(ROWS_OF_BITS)[...] = 0
 
 
-def select_by_mask(device: Device) -> None:
-    x = device.asarray(ROWS_OF_BITS)
-    x[:, [3, 1]].get()
+SEARCHES: dict[str, Callable[[Device], object]] = {
+    "search": lambda device: device.search(ROWS_OF_BITS, ROWS_OF_BITS, 1),
+    "search of an index": lambda device: indexed(device).search(ROWS_OF_BITS, 1),
+    "search within a radius": lambda device: indexed(device).range_search(ROWS_OF_BITS, 3),
+}
+SENDING = {
+    "search of an index": SEARCHES["search of an index"],
+    "expression": lambda device: (device.asarray(ROWS_OF_BITS) ^ 1).get(),
+    "assignment": assign,
+}
+COMPUTING = {
+    **SEARCHES,
+    **SENDING,
+    "mask": lambda device: device.asarray(ROWS_OF_BITS)[:, [3, 1]].get(),
+    "operator": lambda device: device.bit_not(ROWS_OF_BITS),
+    "pairs": lambda device: device.hamming(ROWS_OF_BITS[:, None], ROWS_OF_BITS),
+    "reduction": lambda device: np.bitwise_or.reduce(device.asarray(ROWS_OF_BITS), axis=0).get(),
+}
 
 
-def eager(device: Device) -> None:
-    device.bit_not(ROWS_OF_BITS)
-
-
-def count_pairs(device: Device) -> None:
-    device.hamming(ROWS_OF_BITS[:, None], ROWS_OF_BITS)
-
-
-def dispatch(device: Device) -> None:
-    x = device.asarray(ROWS_OF_BITS)
-    np.bitwise_or.reduce(x, axis=0).get()
-
-
-COMPUTING = [
-    search,
-    search_an_index,
-    search_a_range,
-    evaluate,
-    assign,
-    select_by_mask,
-    eager,
-    count_pairs,
-    dispatch,
-]
-SENDING = [search_an_index, evaluate, assign]
-
-
-@pytest.mark.parametrize("call", COMPUTING)
+@pytest.mark.parametrize("call", COMPUTING.values(), ids=COMPUTING)
 @pytest.mark.usefixtures("wanted")
 def test_a_slow_computation_shows_its_seconds(
-    call: Callable[[Device], None], user: PseudoTerminal
+    call: Callable[[Device], object], user: PseudoTerminal
 ) -> None:
     call(slow_device(user, "wait", r"computing +\d+ s|\d %"))
     user.wait_for(rf"computing +\d+ s(?s:.*){re.escape(GONE)}\Z")
@@ -274,26 +248,26 @@ def test_an_interrupt_ends_the_seconds(user: PseudoTerminal) -> None:
 
     setattr(link, "wait", interrupted)  # noqa: B010
     with pytest.raises(KeyboardInterrupt):
-        evaluate(device)
+        SENDING["expression"](device)
     assert active_count() == threads
     user.wait_for(rf"{re.escape(GONE)}\Z")
     setattr(link, "wait", wait)  # noqa: B010
     assert same(device.bit_not(ROWS_OF_BITS), ~ROWS_OF_BITS)
 
 
-@pytest.mark.parametrize("call", SENDING)
+@pytest.mark.parametrize("call", SENDING.values(), ids=SENDING)
 @pytest.mark.usefixtures("wanted")
 def test_a_slow_transfer_shows_its_seconds(
-    call: Callable[[Device], None], user: PseudoTerminal
+    call: Callable[[Device], object], user: PseudoTerminal
 ) -> None:
     device = slow_device(user, "write", r"(computing|sending|receiving) +\d+ s")
     call(device)
     user.wait_for(r"sending +\d+ s")
 
 
-@pytest.mark.parametrize("call", COMPUTING)
+@pytest.mark.parametrize("call", COMPUTING.values(), ids=COMPUTING)
 def test_a_slow_call_shows_nothing_unless_wanted(
-    call: Callable[[Device], None], user: PseudoTerminal
+    call: Callable[[Device], object], user: PseudoTerminal
 ) -> None:
     user.attach()
     device, link = line(memory_bytes=64 << 10, remote=False)
@@ -303,10 +277,10 @@ def test_a_slow_call_shows_nothing_unless_wanted(
     assert user.read(0) == ""
 
 
-@pytest.mark.parametrize("call", [search, search_an_index, search_a_range])
+@pytest.mark.parametrize("call", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.usefixtures("wanted")
 def test_a_search_in_tiles_shows_how_far_it_is(
-    call: Callable[[Device], None], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[Device], object], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan, "_SHOWN_BYTES", 512)
     shown = terminal()
@@ -339,6 +313,6 @@ def test_nothing_is_shown_in_a_pipe(
     device, link = line(memory_bytes=64 << 10, remote=False)
     wait = link.wait
     setattr(link, "wait", lambda timeout: (sleep(0.02), wait(timeout))[1])  # noqa: B010
-    for call in COMPUTING:
+    for call in COMPUTING.values():
         call(device)
     assert capsys.readouterr().err == ""

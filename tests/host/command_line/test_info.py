@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
 from bitlane.links.counts import Counts
-from bitlane.links.link import BytesLike, Link
 from bitlane_rtl import abi
 from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET
 from support.command_line import CommandLine
 from support.docs.pages import ROOT
 from support.host.command_lines import opens
+from support.host.model_link import ModelLink
 
 Info = Callable[..., dict[str, str]]
 
@@ -35,54 +35,26 @@ def mask(*members: int) -> int:
     return sum(1 << member for member in members)
 
 
-class Registers(Link):
-    """A device made of register values; writing to it fails the test."""
+class Registers(ModelLink):
+    """A device with these values in its registers, at the end of a line with a state."""
 
-    description = "registers in a test"
     counts: Counts | None = None
     line = 0
     """The word `LINE_STATUS`."""
-
-    def __init__(self, **values: int) -> None:
-        self.values = {
-            "IDENTITY": abi.IDENTITY,
-            "VERSION": abi.ABI_VERSION,
-            "CAPABILITIES": word(
-                "CAPABILITIES",
-                OPS=mask(*abi.Op),
-                LANES=mask(*abi.Lane),
-                MODES=mask(*abi.Mode),
-                READ_PORTS=2,
-                COUNTERS=1,
-            ),
-            "GEOMETRY": word(
-                "GEOMETRY", DATA_BYTES_LOG2=3, LOOPS=4, SLOTS_LOG2=4, LENGTH_BITS=24, COUNT_BITS=24
-            ),
-            "MEMORY_BASE": 0x1000_0000,
-            "MEMORY_LAST": 0x1FFF_FFFF,
-            "BUSY_CYCLES": 1_234_567,
-        } | values
-        self.closed = False
 
     @property
     def statistics(self) -> Counts | None:
         return self.counts
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
-        names = {abi.CONTROL_BASE + entry.offset: entry.name for entry in abi.REGISTERS}
         if address == abi.CONTROL_BASE + LINE_STATUS_OFFSET:
             return np.array([self.line], "<u4").view(np.uint8)
-        places = range(address, address + size, abi.WORD_BYTES)
-        return np.array([self.values.get(names[x], 0) for x in places], "<u4").view(np.uint8)
+        return super().read(address, size)
 
-    def write(self, address: int, data: BytesLike) -> None:
-        pytest.fail(f"wrote to {address:#x}")
 
-    def wait(self, timeout: float) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
+def registers(**values: int) -> Registers:
+    memory = {"MEMORY_BASE": 0x1000_0000, "MEMORY_LAST": 0x1FFF_FFFF}
+    return Registers(busy_cycles=1_234_567, registers=memory | values)
 
 
 @pytest.fixture
@@ -90,11 +62,12 @@ def info(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> Info:
     """Return the lines of `bitlane info URL` for a device, by the name at the start of a line."""
 
     def lines(**values: int) -> dict[str, str]:
-        link = Registers(**values)
+        link = registers(**values)
         opens(monkeypatch, lambda _: link)
         code, text, error = run("info", "model:")
         assert (code, error) == (cli.DONE, "")
         assert link.closed
+        assert {kind for kind, *_ in link.traffic} == {"read"}
         return {line[:16].strip(): line[16:] for line in text.splitlines()}
 
     return lines
@@ -133,7 +106,7 @@ def test_every_package_of_an_extra_is_listed(
 
 
 WHOLE = {
-    "device": "registers in a test",
+    "device": "model of the contract",
     "identity": f"BITL, ABI version {abi.ABI_VERSION}",
     "lanes": "8, 16, 32, 64 bits",
     "search array": "none",
@@ -225,7 +198,7 @@ def test_levels_of_small_circuits(
 
 
 def test_something_else_at_the_other_end(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
-    link = Registers(IDENTITY=0xFFFF_FFFF)
+    link = registers(IDENTITY=0xFFFF_FFFF)
     opens(monkeypatch, lambda _: link)
     assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refuse("info", "model:")
     assert link.closed
