@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,50 +12,54 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import reference
+from bitlane import Device, LinkError, UnsupportedError, reference
 from bitlane.api import default
-from bitlane.api.device import Device, open_device
 from bitlane.driver.driver import Driver
-from bitlane.errors import LinkError, UnsupportedError
 from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.line import Batch
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.board.driver import DriverDevice
-from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
+from support.host.arrays import TYPES, link_of, model, random, same
+from support.host.command_lines import opens
 from support.host.model_link import ModelLink
 from support.host.network import network_board
+from support.host.refusals import takes_or_refuses
+
+NAMES_OF_ONE = ("bit_not", "bit_copy", "bit_count", "cardinality")
+NAMES_OF_TWO = ("bit_and", "bit_xor", "bit_nor", "bit_shift_left", "hamming", "jaccard")
+
 
 # --- what the operators give ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-def test_logic_acts_on_the_encoding_of_every_type(device: Device, dtype: str) -> None:
-    a, b = random((3, 5), dtype, 1), random((3, 5), dtype, 2)
-    assert same(device.bit_not(a), reference.bit_not(a))
+@pytest.mark.parametrize("dtype", [*TYPES, ">u2", ">i4", ">f8", ">u8"])
+def test_operators_are_the_references_on_every_type(device: Device, dtype: str) -> None:
+    """Results have the native byte order, and outputs their own."""
+    width = 8 * np.dtype(dtype).itemsize
+    a, b = random((6, width + 4), dtype, 1), random((6, width + 4), dtype, 2)
+    native = a.dtype.newbyteorder("=")
+    x, y = a.astype(native), b.astype(native)
+    expected = reference.bit_not(x)
+    assert same(device.bit_not(a), expected)
+    out = np.zeros(a.shape, dtype)
+    assert device.bit_not(a, out=out) is out
+    assert same(out.astype(native), expected)
     for name in ("bit_and", "bit_or", "bit_xor"):
-        assert same(getattr(device, name)(a, b), getattr(reference, name)(a, b)), name
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("counts", [np.uint8, np.uint32])
-def test_counts_are_of_the_encoding(device: Device, dtype: str, counts: type) -> None:
-    a = random((4, 7), dtype)
-    assert same(device.bit_count(a, counts), reference.bit_count(a, counts))
+        assert same(getattr(device, name)(a, b), getattr(reference, name)(x, y)), name
+        assert same(getattr(device, name)(a, y), getattr(reference, name)(x, y)), name
+    for counts in (np.uint8, np.uint32):
+        assert same(device.bit_count(a, counts), reference.bit_count(x, counts))
+    if a.dtype.kind in "iu":
+        distance = np.arange(width + 4).astype(dtype)
+        assert same(device.bit_shift_left(a, distance), np.left_shift(x, distance.astype(native)))
+        assert same(device.bit_shift_right(a, distance), np.right_shift(x, distance.astype(native)))
+        assert same(device.bit_shift_right(a, 3), np.right_shift(x, 3))
 
 
 def test_minus_one_has_all_its_bits(device: Device) -> None:
     assert device.bit_count(np.array([-1, 1], np.int8)).tolist() == [8, 1]
     assert device.bit_count(np.array([-1], np.int64)).dtype == np.uint8
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_shifts_are_numpys(device: Device, dtype: str) -> None:
-    width = 8 * np.dtype(dtype).itemsize
-    a = random((6, width + 4), dtype)
-    b = np.arange(width + 4).astype(dtype)
-    assert same(device.bit_shift_left(a, b), np.left_shift(a, b))
-    assert same(device.bit_shift_right(a, b), np.right_shift(a, b))
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
@@ -91,20 +95,6 @@ def test_nothing_to_do_touches_nothing(device: Device) -> None:
     link_of(device).traffic.clear()
     device.bit_xor(np.zeros((0, 3), np.uint8), np.zeros((1, 3), np.uint8))
     assert link_of(device).traffic == []
-
-
-@pytest.mark.parametrize("dtype", [">u2", ">i4", ">f8", ">u8"])
-def test_results_of_foreign_byte_order_are_native(device: Device, dtype: str) -> None:
-    a = random((3, 4), dtype)
-    native = a.astype(a.dtype.newbyteorder("="))
-    assert same(device.bit_not(a), reference.bit_not(native))
-    assert same(device.bit_xor(a, native), reference.bit_xor(native, native))
-    assert same(device.bit_count(a), reference.bit_count(native))
-    out = np.zeros((3, 4), dtype)
-    assert device.bit_not(a, out=out) is out
-    assert same(out.astype(native.dtype), reference.bit_not(native))
-    if a.dtype.kind != "f":
-        assert same(device.bit_shift_right(a, 3), np.right_shift(native, 3))
 
 
 # --- lean circuits ----------------------------------------------------------------------------
@@ -198,7 +188,7 @@ def annotations(node: ast.AST) -> Iterator[ast.AST]:
 
 def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     link = ModelLink()
-    monkeypatch.setattr("bitlane.api.device.open_link", lambda url: link)
+    opens(monkeypatch, lambda _: link)
     with bitlane.open("model:1") as device:
         assert repr(device) == "<bitlane.Device: model of the contract>"
         device.timeout = 3
@@ -209,9 +199,9 @@ def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_device_that_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     link = ModelLink(registers={"IDENTITY": 1})
-    monkeypatch.setattr("bitlane.api.device.open_link", lambda url: link)
+    opens(monkeypatch, lambda _: link)
     with pytest.raises(LinkError, match="IDENTITY"):
-        open_device("model")
+        bitlane.open("model")
     assert link.closed
 
 
@@ -222,13 +212,40 @@ def test_what_is_no_url(url: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+A = np.arange(6, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            lambda d, x, name=name: getattr(d, f"bit_{name}")(x)
+            for name in ("not", "copy", "count")
+        ),
+        *(lambda d, x, name=name: getattr(d, name)(A, x) for name in NAMES_OF_TWO),
+        *(lambda d, x, name=name: getattr(d, name)(x, A) for name in NAMES_OF_TWO),
+        lambda d, x: d.bit_xor(A, A, out=x),
+        lambda d, x: None if isinstance(x, np.ndarray) else d.bit_xor(A, A, casting=x),
+        lambda d, x: d.bit_count(A, x),
+        lambda d, x: d.bit_count(A, out=x),
+        lambda d, x: d.asarray(x),
+        lambda d, x: d.asarray(A, x),
+        lambda d, x: setattr(d, "timeout", x),
+        lambda d, x: bitlane.open(x),
+        lambda d, x: bitlane.Device(x),
+    ],
+)
+def test_an_argument_of_any_kind_is_taken_or_refused_in_one_line(
+    device: Device, call: Callable[[Device, Any], Any]
+) -> None:
+    takes_or_refuses(lambda value: call(device, value))
+
+
 @pytest.fixture
 def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the URLs of which default devices are opened; all are models."""
-    urls: list[str] = []
-    monkeypatch.setattr(default, "open_driver", lambda url: urls.append(url) or model().driver)
     monkeypatch.setattr(default, "_opened", [])
-    return urls
+    return opens(monkeypatch, lambda _: ModelLink(memory_bytes=1 << 15))
 
 
 def test_functions_share_one_device(urls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
