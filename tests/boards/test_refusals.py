@@ -4,8 +4,16 @@ from support.host.command_lines import refusals
 
 MAC = "--mac 02:00:00:00:00:01"
 ETHERNET = "simulate colorlight-i5"
+COMMANDS = (
+    *("area", "bench", "build", "campaign", "check", "completion", "demo", "devices", "export"),
+    *("flash", "info", "lower", "run", "simulate", "soak", "validate"),
+)
 SHARE = "expected a share from 0 to 1"
 WAIT = "expected seconds, more than 0 and at most 60"
+
+test_every_command_refuses_an_unknown_option = refusals(
+    [(f"{name} --no-such-option", f"bitlane {name}: ") for name in COMMANDS]
+)
 
 test_boards_that_are_not_there = refusals(
     [

@@ -145,7 +145,7 @@ MEASURED = {
 ELSEWHERE = {
     ("cppsim/docs/from_amaranth.md", "text"): "cppsim/tests/test_pytest_plugin.py",
     ("cppsim/docs/measurements.md", "text"): "tests/docs/test_written.py",
-    ("docs/litedram_report.md", "text"): "tests/boards/litex/test_litedram_report.py",
+    ("docs/litedram_report.md", "text"): "tests/boards/litex/test_litex_targets.py",
     ("docs/measurements/mutants.md", "text"): "tests/tools/test_mutants.py",
     ("docs/extending.md", "diff"): "tests/docs/test_ways.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",

@@ -122,7 +122,12 @@ def drip(answer: bytes) -> list[bytes]:
     return [answer[k : k + 1] for k in range(len(answer))]
 
 
+def hang_up(answer: bytes) -> list[bytes]:
+    raise ConnectionAbortedError
+
+
 ANSWERS: dict[str, Answer] = {
+    "the end of the connection": hang_up,
     "zeros": lambda x: [bytes(len(x))],
     "ones": lambda x: [b"\xff" * 4000],
     "another protocol": lambda x: [b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9],
@@ -242,6 +247,7 @@ def test_a_strange_answer_at_the_start_is_one_line(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "LiteX SoC at 127.0.0.1" in error
+    assert "it is closed" not in error
 
 
 def test_an_answer_that_comes_twice_is_not_taken_for_the_next_one(options: str) -> None:
@@ -256,8 +262,11 @@ def test_an_answer_that_comes_twice_is_not_taken_for_the_next_one(options: str) 
 
 @pytest.mark.parametrize(
     "greeting",
-    [[], [b"CommUART" * 40], drip(b"CommUART:" + b"x" * 200), [b"\0\xff\n\x1b[2J"]],
-    ids=["none", "long", "slow", "strange"],
+    [
+        *([], [b"CommUART" * 40], drip(b"CommUART:" + b"x" * 200), [b"\0\xff\n\x1b[2J"]),
+        [b"HTTP/1.1 400 Bad Request"],
+    ],
+    ids=["none", "long", "slow", "strange", "another protocol"],
 )
 def test_a_strange_greeting_is_one_line_or_harmless(
     greeting: list[bytes], options: str, capsys: pytest.CaptureFixture[str]

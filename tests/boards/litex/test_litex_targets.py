@@ -1,6 +1,11 @@
-"""``bitlane build litex:TARGET``: targets whose bitstream a vendor's tool makes, and refusals."""
+"""``bitlane build litex:TARGET``: targets whose bitstream a vendor's tool makes, and refusals.
+
+The report on LiteDRAM's read-modify-write, too: its program prints what the page shows.
+"""
 
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,6 +21,7 @@ from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION
 from support.boards.litex import PAGE
+from support.docs.pages import ROOT
 
 pytestmark = [
     pytest.mark.slow,
@@ -253,3 +259,12 @@ def test_memory_that_a_core_cannot_have_is_refused() -> None:
             add_bitlane(soc, memory_bytes=size)
         assert "\n" not in str(raised.value)
         assert "bitlane_memory" not in soc.bus.regions
+
+
+def test_the_program_prints_what_the_page_shows() -> None:
+    """If this fails with a newer LiteDRAM, the fault may be mended there."""
+    page = (ROOT / "docs" / "litedram_report.md").read_text(encoding="utf-8")
+    program = ROOT / "examples" / "litedram" / "read_modify_write.py"
+    assert f"    python {program.relative_to(ROOT)}\n" in page
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert f"```text\n{done.stdout}```\n" in page
