@@ -24,6 +24,10 @@ test_options_that_do_not_fit_a_model_file = refusals(
         ("run m.json --trace m.json", "--trace: m.json is MODEL's; expected another file"),
         ("run m.json --iterations 0", "--iterations: 0; expected 1 or more"),
         ("run m.json --iterations -3", "--iterations: -3; expected 1 or more"),
+        (
+            "run m.json --trace t --iterations 2",
+            "--trace: shows each dispatch once; expected --ite",
+        ),
         ("run m.json --feature-level 7_0", "invalid choice: '7_0'"),
         ("run m.json --input a=a.npy", f"bitlane: --input, --output: {NOT_ONNX}.onnx"),
         ("lower m.json --length n=1 --device numpy", f"--length: {NOT_ONNX}."),
@@ -90,6 +94,9 @@ test_tensors_of_an_onnx_model = refusals(
         (f"{X} --feature-level 3_0", f"bitlane: --feature-level: {MODEL_FILE}"),
         (f"{X} --feature-level 4_1", f"bitlane: --feature-level: {MODEL_FILE}"),
         (f"{X} --json", f"bitlane: --json: {MODEL_FILE}"),
+        (f"{X} --trace t.json", f"bitlane: --trace: {MODEL_FILE}"),
+        (f"{X} --report t.html", f"bitlane: --report: {MODEL_FILE}"),
+        (f"{X} --iterations 2", f"bitlane: --iterations: {MODEL_FILE}"),
         ("run mixed.onnx", "(--rest) computes such nodes off the device"),
     ]
 )
