@@ -93,10 +93,7 @@ test_addresses_of_devices = refusals(
         ),
         ("devices board/28", "devices: 'board/28' is not a network: "),
         ("devices 10.0.0.0/23", "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, a"),
-        (
-            "devices 10.0.0.0/24 10.0.1.0/29",
-            "devices: 260 addresses; expected 256 or fewer in one",
-        ),
+        ("devices 10.0.0.0/24 10.0.1.0/29", "devices: 260 addresses; expected 256 or fewer in one"),
         (f"devices {MAC}", "bitlane: --mac: expected --ip, too: the board, and its new addre"),
         ("devices --ip 10.0.0.9", "bitlane: --ip: expected --mac, too: the board, and its new ad"),
         (

@@ -195,11 +195,7 @@ def test_stopped_while_it_serves_is_no_error_but_before_it_is(
     ],
 )
 def test_files_of_another_kind_or_board_are_refused(
-    words: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run: CommandLine,
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = words.split()[-1]

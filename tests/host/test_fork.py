@@ -24,6 +24,7 @@ from support.board.driver import DriverDevice
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel
 from support.host.arrays import model
+from support.host.command_lines import opens
 from support.host.model_link import ModelLink
 from support.host.network import network_board
 
@@ -118,7 +119,7 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
             return str(device.bit_not(A[:3]).tolist())
 
     assert in_child(own) == "[255, 254, 253]"
-    monkeypatch.setattr("bitlane.api.default.open_driver", lambda url: model().driver)
+    opens(monkeypatch, lambda _: ModelLink(memory_bytes=1 << 15))
     monkeypatch.setattr(default, "_opened", [model()])
     assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
     with default._lock:  # as if another thread were opening it

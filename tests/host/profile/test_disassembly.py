@@ -3,11 +3,11 @@
 import json
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-import bitlane.command_line.lower
 from bitlane import dml
 from bitlane.driver.commands import Command, Walk
 from bitlane.driver.control import Control
@@ -17,6 +17,7 @@ from bitlane.profile.disassembly import command_text, lower_model
 from bitlane.profile.figures import draw_walk, streams, walk_addresses
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.command_line import CommandLine
+from support.host.command_lines import opens
 from support.host.model_driver import NotingLink
 from support.host.model_runner import not_model
 from support.seeds import seeds
@@ -45,14 +46,9 @@ Dispatch 'count': 1 command
 """
 
 
-def use(link: NotingLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `bitlane lower` open ``link``."""
-    monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: link)
-
-
 def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     link = NotingLink()
-    use(link, monkeypatch)
+    opens(monkeypatch, lambda _: link)
     assert run("lower", str(EXAMPLES / "hamming.json")) == (0, HAMMING, "")
     assert link.calls == [], "nothing is executed, nothing sent"
     assert link.closed
@@ -99,16 +95,20 @@ def test_a_circuit_with_less_gets_other_commands() -> None:
     assert counts == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("device", "words", "message"),
+    [
+        ({"ops": frozenset({Op.AND})}, "bit_xor.json", "built with: AND"),
+        ({}, "hamming.json --feature-level 2_1", "FeatureLevel"),
+        ({"registers": {"GEOMETRY": 0}}, "bit_xor.json", "describe no circuit"),
+    ],
+)
 def test_a_model_that_the_device_cannot_run_is_refused(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
+    device: Any, words: str, message: str, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
-    use(NotingLink(ops=frozenset({Op.AND})), monkeypatch)
-    assert "built with: AND" in run.refuse("lower", str(EXAMPLES / "bit_xor.json"))
-    use(NotingLink(), monkeypatch)
-    old = ("--feature-level", "2_1")
-    assert "FeatureLevel" in run.refuse("lower", str(EXAMPLES / "hamming.json"), *old)
-    use(NotingLink(registers={"GEOMETRY": 0}), monkeypatch)
-    assert "describe no circuit" in run.refuse("lower", str(EXAMPLES / "bit_xor.json"))
+    opens(monkeypatch, lambda _: NotingLink(**device))
+    monkeypatch.chdir(EXAMPLES)
+    assert message in run.refuse("lower", *words.split())
 
 
 def test_a_command_shows_all_that_it_holds() -> None:

@@ -128,10 +128,7 @@ def test_files_of_all_formats(device: Device, file: Path, members: Any, ids: Any
         (archive(rows=ROWS), "not an index"),
         (archive(**GOOD | {"rows": np.array([None])}), "not an index"),
         (archive(**GOOD | {"format": "x" * 5000}), "not an index"),
-        (
-            archive(**GOOD | {"format": "\x1b]0;x\x07" * 9}),
-            r"format '\\x1b\]0;x\\x07.*, not",
-        ),
+        (archive(**GOOD | {"format": "\x1b]0;x\x07" * 9}), r"format '\\x1b\]0;x\\x07.*, not"),
         (archive(**GOOD | {"format": "bitlane.BinaryIndex 3"}), "format 'bitlane.BinaryIndex 3'"),
         (archive(**OWN | {"ids": np.array([7])}), r"ids of int64 and shape \(1,\), not int64 \(2,"),
         (archive(**OWN | {"ids": np.array([[7, 3]])}), r"ids of int64 and shape \(1, 2\)"),
