@@ -3,8 +3,8 @@
 import socket
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -124,31 +124,38 @@ def test_an_address_is_asked_once() -> None:
 MACS = [bytes.fromhex(f"02626974{number:04x}") for number in range(3)]
 
 
-@contextmanager
-def local_network(monkeypatch: pytest.MonkeyPatch, *boards: LocalBoard) -> Iterator[LocalNetwork]:
-    """Serve ``boards`` on the loopback interface, the only one that the command finds."""
-    with LocalNetwork(*boards) as served:
-        monkeypatch.setattr(network, "_PORT", served.port)
-        monkeypatch.setattr(devices, "broadcast_interfaces", lambda: [LOOPBACK])
-        monkeypatch.setattr("serial.tools.list_ports.comports", list)
-        monkeypatch.setattr(network, "find_boards", lambda found, _, port: served.find(found))
-        # The addresses of the loopback interface are not those of stations.
-        monkeypatch.setattr(network, "is_settable", lambda ip: ip[0] in (127, 192))
-        yield served
+LocalNetworks = Callable[..., AbstractContextManager[LocalNetwork]]
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> LocalNetworks:
+    """Return what serves boards on the loopback interface, the only one that the command finds."""
+
+    @contextmanager
+    def serve(*boards: LocalBoard) -> Iterator[LocalNetwork]:
+        with LocalNetwork(*boards) as served:
+            monkeypatch.setattr(network, "_PORT", served.port)
+            monkeypatch.setattr(devices, "broadcast_interfaces", lambda: [LOOPBACK])
+            monkeypatch.setattr("serial.tools.list_ports.comports", list)
+            monkeypatch.setattr(network, "find_boards", lambda found, _, port: served.find(found))
+            # The addresses of the loopback interface are not those of stations.
+            monkeypatch.setattr(network, "is_settable", lambda ip: ip[0] in (127, 192))
+            yield served
+
+    return serve
+
+
+def two_boards(macs: Sequence[bytes] = MACS) -> list[LocalBoard]:
+    return [LocalBoard(f"127.0.0.{7 + number}", macs[number]) for number in range(2)]
 
 
 WAIT = ("devices", "--wait", "0.1")
 
 
-def test_boards_on_the_local_networks_are_listed(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
-) -> None:
+def test_boards_on_the_local_networks_are_listed(local: LocalNetworks, run: CommandLine) -> None:
     free = LocalBoard("127.0.0.7", MACS[0], DriverDevice())
     used = LocalBoard("127.0.0.6", MACS[1])
-    with (
-        local_network(monkeypatch, free, used) as served,
-        open_link(f"udp://127.0.0.6:{served.port}") as link,
-    ):
+    with local(free, used) as served, open_link(f"udp://127.0.0.6:{served.port}") as link:
         ended = run(*WAIT)
         first, second = ended.out.splitlines()
         assert first.split() == f"{link_url(used, served)} 02:62:69:74:00:01 {IN_USE}".split()
@@ -166,8 +173,8 @@ def link_url(board: LocalBoard, served: LocalNetwork) -> str:
     return f"udp://{board.ip}:{served.port}"
 
 
-def test_nothing_on_the_local_networks(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
-    with local_network(monkeypatch):
+def test_nothing_on_the_local_networks(local: LocalNetworks, run: CommandLine) -> None:
+    with local():
         lines = run("devices", "--wait", "0.01").err.splitlines()
     assert lines[0] == "bitlane devices: no board answers on lo (127.0.0.1) in 0.01 s"
     assert lines[1].startswith("bitlane devices: no board found: none of 0 serial ports")
@@ -175,10 +182,10 @@ def test_nothing_on_the_local_networks(monkeypatch: pytest.MonkeyPatch, run: Com
 
 
 def test_serial_ports_need_pyserial_and_boards_on_the_network_do_not(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
+    local: LocalNetworks, monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     board = LocalBoard("127.0.0.7", MACS[0])
-    with local_network(monkeypatch, board) as served:
+    with local(board) as served:
         monkeypatch.setitem(sys.modules, "serial.tools.list_ports", None)
         code, out, err = run(*WAIT)
         assert code == 0
@@ -190,11 +197,9 @@ def test_serial_ports_need_pyserial_and_boards_on_the_network_do_not(
         assert "; for serial ports, the Python package pyserial is not installed: " in line
 
 
-def test_boards_with_one_address_are_both_shown(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
-) -> None:
+def test_boards_with_one_address_are_both_shown(local: LocalNetworks, run: CommandLine) -> None:
     boards = [LocalBoard("127.0.0.7", mac) for mac in MACS[:2]]
-    with local_network(monkeypatch, *boards):
+    with local(*boards):
         rows = run(*WAIT).out.splitlines()
         assert len(rows) == 2
         assert all("the address of several boards; set others with --mac and" in x for x in rows)
@@ -204,9 +209,9 @@ def set_words(mac: bytes, ip: str, wait: float = 20) -> list[str]:
     return ["devices", "--mac", mac.hex(":"), "--ip", ip, "--wait", str(wait)]
 
 
-def test_a_board_gets_another_address(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
-    boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
-    with local_network(monkeypatch, *boards) as served:
+def test_a_board_gets_another_address(local: LocalNetworks, run: CommandLine) -> None:
+    boards = two_boards()
+    with local(*boards) as served:
         code, out, err = run(*set_words(MACS[1], "127.0.0.99"))
         url = f"udp://127.0.0.99:{served.port}"
         assert (code, out.split()) == (0, [url, "02:62:69:74:00:01"])
@@ -231,35 +236,30 @@ NEW = "127.0.0.99"
     ],
 )
 def test_an_address_that_cannot_be_set(
-    mac: bytes, ip: str, message: str, monkeypatch: pytest.MonkeyPatch, run: CommandLine
+    mac: bytes, ip: str, message: str, local: LocalNetworks, run: CommandLine
 ) -> None:
-    boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
-    with (
-        local_network(monkeypatch, *boards) as served,
-        open_link(link_url(boards[1], served)) as link,
-    ):
+    boards = two_boards()
+    with local(*boards) as served, open_link(link_url(boards[1], served)) as link:
         assert run.refuse(*set_words(mac, ip)).startswith(f"bitlane: {message}")
         assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
         link.write(0x1000, b"fine")
 
 
 def test_two_boards_with_one_mac_address_are_not_set(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
+    local: LocalNetworks, run: CommandLine
 ) -> None:
-    boards = [LocalBoard(f"127.0.0.{7 + number}", MACS[0]) for number in range(2)]
-    with local_network(monkeypatch, *boards):
+    boards = two_boards(MACS[:1] * 2)
+    with local(*boards):
         line = run.refuse(*set_words(MACS[0], "127.0.0.99"))
     assert "--mac: the boards at 127.0.0.7 and 127.0.0.8 have the MAC address 02:62:69" in line
     assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
 
 
-def test_a_board_that_does_not_take_the_address(
-    monkeypatch: pytest.MonkeyPatch, run: CommandLine
-) -> None:
+def test_a_board_that_does_not_take_the_address(local: LocalNetworks, run: CommandLine) -> None:
     class Old(LocalBoard):
         def answer(self, query: bytes) -> bytes | None:
             return None if any(query[16:]) else super().answer(query)
 
-    with local_network(monkeypatch, Old("127.0.0.7", MACS[0])):
+    with local(Old("127.0.0.7", MACS[0])):
         line = run.refuse(*set_words(MACS[0], "127.0.0.99", 0.05))
     assert "does not answer from 127.0.0.99; it answered from 127.0.0.7; try again" in line
