@@ -43,6 +43,10 @@ test_options_of_a_build = refusals(
         ("build -o new --seeds 1:2 --all", "--seeds is for one board; expected its name"),
         ("build hx8k -o new --workers 2", "--workers and --cluster share the seeds of --seeds"),
         ("build --all --ip 10.0.0.7", "are for one board"),
+        *(
+            (f"build litex:terasic_de0nano {words}", f"{words.split()[0]} is for the project's own")
+            for words in ("--seed 1", "--seeds 1:3", "--ip 10.0.0.1", "--workers 2")
+        ),
         ("flash hx8k", "bitlane build hx8k makes it"),
         ("area --family virtex", "invalid choice: 'virtex'"),
         ("area --seeds 0", "--seeds: 0 is outside 1 to 99"),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.command_line.cli import DONE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION
@@ -59,17 +59,6 @@ def test_the_verilog_of_a_target_of_quartus_is_written_and_read(
     csr = (folder / "csr.csv").read_text(encoding="utf-8")
     assert f"constant,bitlane_abi_version,{ABI_VERSION},," in csr
     assert f"\nmemory_region,bitlane_memory,0x40000000,{size},cached+linker\n" in csr
-
-
-@pytest.mark.parametrize(
-    "options", [["--seed", "1"], ["--seeds", "1:3"], ["--ip", "10.0.0.1"], ["--workers", "2"]]
-)
-def test_options_of_our_boards_are_refused(
-    options: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["build", "litex:terasic_de0nano", *options]) == UNUSABLE
-    complaint = f"bitlane: build: {options[0]} is for the project's own boards\n"
-    assert capsys.readouterr().err == complaint
 
 
 def test_a_folder_that_the_tools_do_not_see_is_refused() -> None:
