@@ -44,12 +44,10 @@ def file(tmp_path: Path) -> Path:
     (clone / "tests/test_small.py").write_text("def test_same():\n    assert False\n")
     path = tmp_path / "suites.toml"
     path.write_text(
-        f"""[[suite]]
-name = "small"
+        f"""[small]
 repository = "owner/small"
 commit = "{commit}"
 folder = "tests"
-path = ["."]
 tests = ["test_small.py"]
 requires = ["amaranth"]
 """

@@ -102,8 +102,13 @@ class Equivalent:
 
 def equivalents() -> list[Equivalent]:
     """Return all of `EQUIVALENT`. Raises ``TypeError`` for an entry with wrong fields."""
-    entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["equivalent"]
-    return [Equivalent(**entry) for entry in entries]
+    packages = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    return [
+        Equivalent(package=package, file=file, **entry)
+        for package, files in packages.items()
+        for file, entries in files.items()
+        for entry in entries
+    ]
 
 
 def changes(source: str, file: str, *, circuit: bool = False) -> list[Change]:

@@ -35,10 +35,10 @@ class Suite:
     name: str
     repository: str
     commit: str
-    folder: str
-    path: list[str]
-    tests: list[str]
     requires: list[str]
+    folder: str = "."
+    path: list[str] = field(default_factory=lambda: ["."])
+    tests: list[str] = field(default_factory=lambda: ["tests"])
     clone: str = ""
     files: list[str] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
@@ -99,7 +99,8 @@ class Suite:
 
 def read(path: Path = FILE) -> list[Suite]:
     """Return all suites of a file. Raises ``TypeError`` for an entry with wrong fields."""
-    return [Suite(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["suite"]]
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [Suite(name=name, **entry) for name, entry in tables.items()]
 
 
 def chosen(suites: Sequence[Suite], names: Sequence[str]) -> Iterator[Suite]:
