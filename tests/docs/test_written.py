@@ -161,76 +161,21 @@ _CYCLES: dict[str, Any] = {
         )
     ],
 }
-_PLACED: dict[str, Any] = {
-    "design": "copy-32",
-    "family": "ecp5",
-    "chip": "LFE5U-25F",
-    "width": 32,
-    "scope": "the data path",
-    "cells": {"lut4": 500, "carry": 80, "ff": 400, "ram": {"DP16KD": 2}},
-    "mhz": 150.4,
-    "mhz_by_seed": {"1": 150.4, "2": 149.0, "3": 160.25},
-    "gigabytes_per_second": 0.6016,
-    "most_lut4": 522,
-    "least_mhz": 150.0,
-    "met": True,
-    "failure": "",
-    "peers": [
-        {"name": "axi_cdma", "lut4": 522, "carry": None, "ff": 446, "ram": 28, "mhz": 76.3}
-        | {"gigabytes_per_second": 0.3052}
-    ],
-}
-_NOT_PLACED = {**_PLACED, "failure": "ERROR: no room", "met": False, "mhz": None}
-_SECONDS = {"compiled, cycles/s": 1_234_567.0, "ratio": 1.5}
-_CALLS = {"x, microseconds": 2.5, "x, yardsticks": 0.5, "y, copies": 1.25}
-_OLD = f"**Not measured since: this page is of bitlane {__version__}.**"
+_NOT_PLACED: dict[str, Any] = {"design": "copy-32", "family": "ecp5", "chip": "LFE5U-25F"}
+_NOT_PLACED |= {"scope": "the data path", "most_lut4": 522, "least_mhz": 150.0, "cells": None}
+_NOT_PLACED |= {"failure": "ERROR: no room"}
 
 
-@pytest.mark.parametrize(
-    ("changed", "shown"),
-    [
-        (
-            {},
-            [
-                "Measured 2026-11-21 on A machine, 2 cores; bitlane 1.2, amaranth 0.5. " + _OLD,
-                "| work | unit | bound | 64 bits | 32 bits |\n",
-                "| 64 KiB NOT | beat/cycle | 1.000 | 0.9985 | - |\n",
-                "| 64 B NOT | cycles | 19 | - | **29** / 22 |\n",
-                "](performance/cycles.png)",
-                "Not measured here: `bitlane area --json FILE`.",
-                "Not measured here: `python -m simulators.run verilator --json FILE`.",
-            ],
-        ),
-        (
-            {"kind": "area", "rows": [_PLACED]},
-            [
-                "| `copy-32` | 500 | 80 | 400 | 2 DP16KD | 150.4 | 149.0 to 160.2 | 0.60 | <= 522",
-                "522 LUT4, >= 150 MHz | yes |\n",
-                "| axi_cdma (peer) | 522 | - | 446 | 28 | 76.3 | - | 0.31 | - | - |\n",
-                "- `copy-32`: the data path.",
-            ],
-        ),
-        ({"kind": "area", "rows": [_NOT_PLACED]}, ["**not placed**: ERROR: no room"]),
-        (
-            {"kind": "verilator", "rows": _SECONDS},
-            ["| compiled, cycles/s | 1,234,567 |\n| ratio | 1.50 |"],
-        ),
-        (
-            {"kind": "host", "rows": _CALLS},
-            [
-                "| call | microseconds | yardsticks |\n",
-                "| ---: |\n| x | 2.50 | 0.50 |\n\n| what",
-                "| y, copies | 1.25 |",
-            ],
-        ),
-    ],
-    ids=["cycles", "area", "failure", "seconds", "host"],
-)
-def test_figures_of_the_files_are_on_the_page(changed: dict[str, Any], shown: list[str]) -> None:
-    text = page([{**_CYCLES, **changed}])
-    assert [each for each in shown if each not in text] == []
-    assert "150.4" not in page([{**_CYCLES, "kind": "area", "rows": [_NOT_PLACED]}])
-    assert _OLD not in page([{**_CYCLES, **changed, "versions": {"bitlane": __version__}}])
+def test_the_page_of_performance_says_what_failed_or_is_missing_or_old() -> None:
+    text = page([_CYCLES, {**_CYCLES, "kind": "area", "rows": [_NOT_PLACED]}])
+    old = f"**Not measured since: this page is of bitlane {__version__}.**"
+    assert f"2026-11-21 on A machine, 2 cores; bitlane 1.2, amaranth 0.5. {old}" in text
+    assert "| work | unit | bound | 64 bits | 32 bits |\n" in text
+    assert "| 64 KiB NOT | beat/cycle | 1.000 | 0.9985 | - |\n" in text
+    assert "| 64 B NOT | cycles | 19 | - | **29** / 22 |\n" in text
+    assert "| <= 522 LUT4, >= 150 MHz | **not placed**: ERROR: no room |\n" in text
+    assert "Not measured here: `python -m simulators.run verilator --json FILE`." in text
+    assert old not in page([{**_CYCLES, "versions": {"bitlane": __version__}}])
 
 
 def test_the_page_of_performance_says_what_the_files_beside_it_say() -> None:

@@ -36,35 +36,20 @@ class Flips:
     def those(self, chosen: Sequence[int]) -> "Flips":
         """Return the flips numbered ``chosen``."""
         numbers = list(chosen)
-        return Flips(
-            self.luts[numbers],
-            self.rows[numbers],
-            self.locations[numbers],
-            self.reached[numbers],
-            self.longest,
-        )
+        columns = (self.luts, self.rows, self.locations, self.reached)
+        return Flips(*(column[numbers] for column in columns), self.longest)
 
     def save(self, path: Path, parts: Sequence[str]) -> None:
         """Write the flips and the names of the stimulus's ``parts`` to ``path``."""
-        np.savez_compressed(
-            path,
-            parts=np.array(parts),
-            luts=self.luts,
-            rows=self.rows,
-            locations=self.locations,
-            reached=self.reached,
-            longest=np.array(self.longest),
-        )
+        np.savez_compressed(path, parts=np.array(parts), **vars(self))
 
 
 def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
     """Return the flips saved in ``folder`` and their outcome. Raises ``BitlaneError``."""
     try:
         with np.load(folder / "flips.npz") as data:
-            luts, rows, locations, reached = (
-                data[x] for x in ("luts", "rows", "locations", "reached")
-            )
-            flips = Flips(luts, rows, locations, reached, int(data["longest"]))
+            columns = (data[name] for name in ("luts", "rows", "locations", "reached"))
+            flips = Flips(*columns, int(data["longest"]))
             parts = [str(name) for name in data["parts"]]
         with np.load(folder / "results.npz") as data:
             results = {name: data[name] for name in data.files if " " in name}
@@ -134,10 +119,7 @@ class FlipOutcome:
         table += [
             (unseen[0], "bits that inputs can choose", looked_up & ~seen),
             (unseen[1], "bits that inputs can choose", ~looked_up),
-            (
-                f"nor by the sound board in {flips.longest:,} cycles",
-                unseen[1],
-                ~looked_up & ~flips.reached,
-            ),
         ]
+        never_reached = f"nor by the sound board in {flips.longest:,} cycles"
+        table.append((never_reached, unseen[1], ~looked_up & ~flips.reached))
         return [{"what": kind, "in": of, "flips": int(each.sum())} for kind, of, each in table]

@@ -22,9 +22,6 @@ from flips.campaign import FlipCampaign, all_flips
 from flips.outcome import load_flips
 from flips.stimulus import compose
 
-_CYCLES = 2_000_000
-_POOL = 1500
-
 _progress = progress_of("flips")
 
 
@@ -50,28 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--backend", default="auto", help="auto, threads or cuda (default %(default)s)"
     )
-    parser.add_argument("--instances", type=count, metavar="N", help="only N flips at random")
-    parser.add_argument(
-        "--seed",
-        type=whole_number,
-        default=1,
-        metavar="S",
-        help="of the choice (default %(default)s)",
-    )
-    parser.add_argument(
-        "--cycles",
-        type=count,
-        default=_CYCLES,
-        metavar="N",
-        help="maximum length of the traffic (default %(default)s)",
-    )
-    parser.add_argument(
-        "--pool",
-        type=count,
-        default=_POOL,
-        metavar="N",
-        help="random exchanges to choose the traffic from (default %(default)s)",
-    )
+    for option, kind, default, text in (
+        ("--instances", count, None, "only N flips at random"),
+        ("--seed", whole_number, 1, "of the choice (default %(default)s)"),
+        ("--cycles", count, 2_000_000, "maximum length of the traffic (default %(default)s)"),
+        ("--pool", count, 1500, "exchanges to choose the traffic from (default %(default)s)"),
+    ):
+        parser.add_argument(option, type=kind, default=default, metavar="N", help=text)
     parser.add_argument(
         "--folder",
         metavar="DIR",
