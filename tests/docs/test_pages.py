@@ -244,30 +244,6 @@ def test_the_page_states_the_bounds_of_the_bounded_proofs() -> None:
     assert f"bounded to {max(bounds)} cycles, and random" in said("docs/architecture.md")
 
 
-def test_pages_and_messages_add_an_extra_by_one_command() -> None:
-    """`pip install '.[x]'` would replace the editable installation of `make demo` by a copy."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = set(project["optional-dependencies"])
-    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
-    code = [
-        path
-        for folder in ("host", "cppsim/src", "sim", "boards")
-        for path in (ROOT / folder).rglob("*.py")
-    ]
-    added = set()
-    for path in (*pages, *code, *(ROOT / "examples").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        # An environment without bitlane: the command for all of it.
-        new = re.findall(r"'\.\[(\w+)\]'", text)
-        assert new == re.findall(r"pip install \./cppsim '\.\[(sim|demo)\]'", text), path
-        added |= set(re.findall(r"'bitlane\[(\w+)\]'", text))
-    assert (
-        {"boards", "compiler", "completion", "litex", "onnx", "onnxruntime", "report"}
-        <= added
-        <= extras
-    )
-
-
 def test_the_tools_of_the_figures_are_those_that_are_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
