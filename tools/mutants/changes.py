@@ -85,18 +85,22 @@ def sample(found: Iterable[Change], count: int, seed: int) -> list[Change]:
 
 @dataclass(frozen=True, kw_only=True)
 class Equivalent:
-    """A change as in `Change`, ``change`` its ``summary``, and the reason why it has no effect."""
+    """A change as in `Change`, ``change`` its ``summary``, and the reason why it has no effect.
+
+    ``column`` is 0 if the line has this change once.
+    """
 
     package: str
     file: str
     where: str
     text: str
-    column: int
+    column: int = 0
     change: str
     reason: str
 
     def matches(self, change: Change) -> bool:
-        told = change.file, change.where, change.text, change.column, change.summary
+        column = change.column if self.column else 0
+        told = change.file, change.where, change.text, column, change.summary
         return (self.file, self.where, self.text, self.column, self.change) == told
 
 
