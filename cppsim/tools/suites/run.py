@@ -115,28 +115,28 @@ def line(cells: Sequence[object]) -> str:
     return f"{first[0]:{first[1]}}" + "".join(f"{x!s:>{width}}" for x, width in others)
 
 
-def compare(runner: Runner, names: Sequence[str], seconds: float = 0) -> Comparison:
-    """Run a suite without cppsim, and under cppsim for each of ``names``, keys of `MODES`.
+def compare(runner: Runner, seconds: float = 0) -> Comparison:
+    """Run a suite without cppsim, and under cppsim in each of `MODES`.
 
     Once, and again until ``seconds`` have passed: the best of each counts.
     """
     # Python compiles modules once, outside what is measured.
     runner.run(["--collect-only", "-q", *PLUGIN, "--cppsim=off"])
     end = monotonic() + seconds
-    runs = _round(runner, names)
+    runs = _round(runner)
     while monotonic() < end:
-        again = _round(runner, names)
+        again = _round(runner)
         runs = {name: run.with_round(again[name]) for name, run in runs.items() if name in again}
-    return Comparison(runner.suite, runs, complete=len(runs) == len(names) + 1)
+    return Comparison(runner.suite, runs, complete=len(runs) == len(MODES) + 1)
 
 
-def _round(runner: Runner, names: Sequence[str]) -> dict[str, Run]:
+def _round(runner: Runner) -> dict[str, Run]:
     runs = {PYSIM: runner.run()}
     with tempfile.TemporaryDirectory() as caches:
-        for name in names:
-            cache = Path(caches, MODES[name])
+        for name, mode in MODES.items():
+            cache = Path(caches, mode)
             try:
-                runs[name] = runner.run([*PLUGIN, f"--cppsim={MODES[name]}"], cache)
+                runs[name] = runner.run([*PLUGIN, f"--cppsim={mode}"], cache)
             except NoSuite as error:
                 print(f"{name}: {error}", file=sys.stderr)
     return runs
@@ -148,9 +148,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suites", nargs="*", help="names of suites (default: all)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="runs the tests")
     parser.add_argument("--file", type=Path, default=FILE, help="default: suites.toml")
-    parser.add_argument(
-        "--mode", choices=sorted(set(MODES.values())), help="only this one of cppsim's"
-    )
     parser.add_argument("--limit", type=int, default=1800, help="seconds for a run (default: 1800)")
     parser.add_argument("--requires", action="store_true", help="only list packages for pip")
     parser.add_argument("--url", default=GITHUB, help=f"of missing clones (default: {GITHUB})")
@@ -172,9 +169,7 @@ class Cores:
         for number in range(jobs):
             self._free.put(own[number % len(own)] if jobs > 1 else None)
 
-    def compare(
-        self, used: Sequence[Suite], names: Sequence[str], options: argparse.Namespace
-    ) -> Comparison | NoSuite:
+    def compare(self, used: Sequence[Suite], options: argparse.Namespace) -> Comparison | NoSuite:
         """Export the first of ``used``, and the others, which it imports; run it on a core."""
         core = self._free.get()
         try:
@@ -186,7 +181,7 @@ class Cores:
                     for name in each.path
                 ]
                 runner = Runner(used[0], exported[0], path, options.python, options.limit, core)
-                return compare(runner, names, options.seconds)
+                return compare(runner, options.seconds)
         except NoSuite as error:
             return error
         finally:
@@ -209,13 +204,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except NoSuite as error:
         print(error, file=sys.stderr)
         return 2
-    names = [name for name, mode in MODES.items() if options.mode in (None, mode)]
-    return _report(uses, names, options)
+    return _report(uses, options)
 
 
-def _report(
-    uses: Sequence[Sequence[Suite]], names: Sequence[str], options: argparse.Namespace
-) -> int:
+def _report(uses: Sequence[Sequence[Suite]], options: argparse.Namespace) -> int:
     compared, status = list[Comparison](), 0
     print(line(_TITLES), flush=True)
     for each in {suite.name: suite for used in uses for suite in used}.values():
@@ -224,7 +216,7 @@ def _report(
         except NoSuite as error:
             print(error, file=sys.stderr)
             status = 2
-    measure = partial(Cores(options.jobs).compare, names=names, options=options)
+    measure = partial(Cores(options.jobs).compare, options=options)
     with ThreadPoolExecutor(options.jobs) as pool:
         for found in pool.map(measure, uses):
             if isinstance(found, NoSuite):
