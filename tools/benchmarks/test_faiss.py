@@ -5,6 +5,7 @@ docs/measurements/faiss.md. Not part of `make test`, because a test that runs at
 FAISS slower.
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from time import perf_counter
@@ -37,20 +38,23 @@ def measured(
     return fastest(lambda: index.search(queries, k), 5), index.search(queries, k)[0]
 
 
-def predicted(
-    board: str, rows: NDArray[np.uint8], queries: NDArray[np.uint8], k: int
-) -> tuple[Predicted, Predicted, NDArray[np.int32]]:
-    """Return the predictions of an index's `add` and of a search in it, and the distances."""
-    with bitlane.open(f"numpy?board={board}") as device:
-        link = device.driver.link
-        index = bitlane.BinaryIndex(device, 8 * rows.shape[1])
-        times = [link.prediction]
-        index.add(rows)
-        times.append(link.prediction)
-        distances, _ = index.search(queries, k)
-        times.append(link.prediction)
-    start, added, searched = (time for time in times if time is not None)
-    return added - start, searched - added, distances
+def spent(device: bitlane.Device, call: Callable[[], Any]) -> tuple[Predicted, Any]:
+    """Return the prediction of what ``call`` costs, and its result."""
+    link = device.driver.link
+    before, result, after = link.prediction, call(), link.prediction
+    assert before is not None
+    assert after is not None
+    return after - before, result
+
+
+def show(*cells: object) -> None:
+    """Print a row of a table."""
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def seconds_of(*costs: Predicted) -> list[str]:
+    """Return the cells of the circuit and of the line of each cost."""
+    return [duration(x) for each in costs for x in (each.circuit_seconds, each.line_seconds)]
 
 
 def test_a_search_beside_faiss() -> None:
@@ -63,13 +67,15 @@ def test_a_search_beside_faiss() -> None:
         asked = random.integers(0, 256, (queries, size), np.uint8)
         seconds, want = measured(rows, asked, k)
         for board in BOARDS:
-            upload, search, distances = predicted(board, rows, asked, k)
+            with bitlane.open(f"numpy?board={board}") as device:
+                index = bitlane.BinaryIndex(device, 8 * size)
+                upload, _ = spent(device, partial(index.add, rows))
+                search, (distances, _) = spent(device, partial(index.search, asked, k))
             assert np.array_equal(distances, want), board
             wins = search.circuit_seconds + search.line_seconds < seconds
-            cells = [f"{count:,}", str(size), str(queries), str(k), duration(seconds), board]
-            cells += [duration(upload.line_seconds), duration(search.circuit_seconds)]
-            cells += [duration(search.line_seconds), "yes" if wins else "no"]
-            print("| " + " | ".join(cells) + " |")
+            cells = (f"{count:,}", size, queries, k, duration(seconds), board)
+            line = duration(upload.line_seconds)
+            show(*cells, line, *seconds_of(search), "yes" if wins else "no")
 
 
 ROWS, BYTES, K = 100_000, 64, 10
@@ -106,25 +112,19 @@ def test_a_search_in_a_subset_beside_faiss() -> None:
     many = random.integers(0, 256, (20, BYTES), np.uint8)
     for board in BOARDS:
         with bitlane.open(f"numpy?board={board}") as device:
-            link = device.driver.link
             index = bitlane.BinaryIndex(device, 8 * BYTES)
             index.add(rows)
             for queries, (name, choose) in product((many[:1], many), SUBSETS.items()):
                 select = choose(np.arange(ROWS), random)
                 seconds, want = in_faiss(rows, queries, select)
-                before, started = link.prediction, perf_counter()
-                found = index.search(queries, K, select=select)
-                host = perf_counter() - started
-                after = link.prediction
-                assert before is not None
-                assert after is not None
+                started = perf_counter()
+                cost, found = spent(device, partial(index.search, queries, K, select=select))
+                host = duration(perf_counter() - started)
                 assert all(map(np.array_equal, found, want)), name
                 lines = str(index.explain(queries, K, select=select)).splitlines()[1:-1]
-                spent = after - before
-                cells = [str(len(queries)), name, duration(seconds), board, duration(host)]
-                cells += [duration(spent.circuit_seconds), duration(spent.line_seconds)]
-                cells.append(", ".join(line.split("  ")[0] for line in lines))
-                print("| " + " | ".join(cells) + " |", flush=True)
+                access = ", ".join(line.split("  ")[0] for line in lines)
+                cells = (len(queries), name, duration(seconds), board, host)
+                show(*cells, *seconds_of(cost), access)
 
 
 def test_removal_on_the_device() -> None:
@@ -135,17 +135,10 @@ def test_removal_on_the_device() -> None:
     rows = random.integers(0, 256, (20_000, BYTES), np.uint8)
     for board, share in product(BOARDS, (0.1, 0.6)):
         with bitlane.open(f"numpy?board={board}") as device:
-            link = device.driver.link
             index = bitlane.BinaryIndex(device, 8 * BYTES)
             index.add(rows)
-            times = [link.prediction]
-            index.remove_ids(random.random(len(rows)) < share)
-            times.append(link.prediction)
-            index.search(rows[:1], K)
-            times.append(link.prediction)
-            start, removed, searched = (time for time in times if time is not None)
-            assert ((removed - start).line_seconds > 0) is (share > 0.5)
-            cells = [board, f"{share:.0%}"]
-            for spent in (removed - start, searched - removed):
-                cells += [duration(spent.circuit_seconds), duration(spent.line_seconds)]
-            print("| " + " | ".join(cells) + " |")
+            chosen = random.random(len(rows)) < share
+            removed, _ = spent(device, partial(index.remove_ids, chosen))
+            searched, _ = spent(device, partial(index.search, rows[:1], K))
+            assert (removed.line_seconds > 0) is (share > 0.5)
+            show(board, f"{share:.0%}", *seconds_of(removed, searched))
