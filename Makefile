@@ -165,7 +165,7 @@ package: $(CHECK_READY) ## Build wheels and sdists into dist/, and try them on e
 	@$(BIN)/python -m build --no-isolation --outdir dist ./cppsim > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	@$(BIN)/python -m twine check --strict dist/*
-	@$(BIN)/python -m pytest tests/package --every-python
+	@BITLANE_EVERY_PYTHON=1 $(BIN)/python -m pytest tests/package
 
 pins: ## Renew the pins in requirements/ (needs uv)
 	@sh requirements/renew.sh

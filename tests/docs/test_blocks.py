@@ -72,11 +72,15 @@ def _first(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(rest[:end])
 
 
-def complaint(words: Sequence[str]) -> str:
-    """Return the reason why the program would refuse ``words``, or "" if it accepts them."""
+def complaint(words: Sequence[str], *, in_text: bool = False) -> str:
+    """Return the reason why the program would refuse ``words``, or "" if it accepts them.
+
+    A command ``in_text`` may leave out arguments.
+    """
     program, *arguments = words
     if program == "bitlane":
-        return _refused(arguments)
+        shown = in_text and not arguments[0].startswith("-")
+        return _unknown(*arguments) if shown else _refused(arguments)
     if program == "make":
         unknown = {word for word in arguments if "=" not in word} - _targets()
         return f"make has no target {sorted(unknown)}" if unknown else ""
@@ -90,19 +94,15 @@ def complaint(words: Sequence[str]) -> str:
     return f"no program {program}"
 
 
-def complaint_in_text(words: Sequence[str]) -> str:
-    """Return the complaint about a command in running text, where arguments may be left out."""
-    program, *arguments = words
-    if program == "bitlane" and arguments and not arguments[0].startswith("-"):
-        parsers = _subparsers()
-        if arguments[0] == "help":
-            return ""
-        if arguments[0] not in parsers:
-            return f"bitlane has no command {arguments[0]}"
-        options = {word.partition("=")[0] for word in arguments[1:] if word.startswith("-")}
-        unknown = options - set(parsers[arguments[0]]._option_string_actions)
-        return f"bitlane {arguments[0]} has no {sorted(unknown)}" if unknown else ""
-    return complaint(words)
+def _unknown(command: str, *arguments: str) -> str:
+    """Return the complaint about a subcommand of bitlane, or an option, that does not exist."""
+    [action] = (x for x in _parser()._actions if isinstance(x, argparse._SubParsersAction))
+    if command not in {"help", *action.choices}:
+        return f"bitlane has no command {command}"
+    known = action.choices[command]._option_string_actions if command != "help" else {}
+    options = {word.partition("=")[0] for word in arguments if word.startswith("-")}
+    unknown = sorted(options - set(known))
+    return f"bitlane {command} has no {unknown}" if unknown else ""
 
 
 def _refused(arguments: Sequence[str]) -> str:
@@ -118,11 +118,6 @@ def _refused(arguments: Sequence[str]) -> str:
 @cache
 def _parser() -> argparse.ArgumentParser:
     return whole_parser()
-
-
-def _subparsers() -> dict[str, argparse.ArgumentParser]:
-    [action] = (x for x in _parser()._actions if isinstance(x, argparse._SubParsersAction))
-    return dict(action.choices)
 
 
 @cache
@@ -203,7 +198,8 @@ def test_the_commands_of_a_page_are_taken(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
     named = [word for word in code_words(page) if re.match(r"(bitlane|make) [a-z-]", word)]
-    wrong = {word: complaint_in_text(shlex.split(re.split(r" [>|] ", word)[0])) for word in named}
+    typed = {word: shlex.split(re.split(r" [>|] ", word)[0]) for word in named}
+    wrong = {word: complaint(words, in_text=True) for word, words in typed.items()}
     assert {word: why for word, why in wrong.items() if why} == {}
 
 
@@ -258,9 +254,7 @@ def same(said: str, printed: str) -> bool:
 
 
 def run_elsewhere(block: Block) -> bool:
-    test = ELSEWHERE.get((name(block.page), block.language))
-    assert test is None or (ROOT / test).exists(), f"{block.place}: no {test}"
-    return test is not None
+    return (name(block.page), block.language) in ELSEWHERE
 
 
 def begins(text: str, known: dict[str, str]) -> bool:
@@ -309,6 +303,7 @@ DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.
 
 def test_every_kind_of_block_is_checked(record_property: Callable[[str, object], None]) -> None:
     all_blocks = [block for page in PAGES for block in blocks(page)]
+    assert [test for test in ELSEWHERE.values() if not (ROOT / test).exists()] == []
     known = CHECKED | DATA.keys()
     rest = [b for b in all_blocks if b.language not in known and not run_elsewhere(b)]
     assert {block.place: block.language for block in rest} == {}

@@ -1,8 +1,8 @@
 """The wheels work in an environment that holds nothing else, and cppsim's folder passes its tests.
 
-`make package` installs the wheels on every Python that they allow; a version that is not on the
-PATH fails its test. cppsim is tested with the oldest Amaranth that it allows, with the newest of
-the index, and with the newest pre-release, if there is one.
+`make package` installs the wheels on every Python that they allow, as `BITLANE_EVERY_PYTHON` asks;
+a version that is not on the PATH fails its test. cppsim is tested with the oldest Amaranth that it
+allows, with the newest of the index, and with the newest pre-release, if there is one.
 """
 
 import os
@@ -51,6 +51,10 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+PYTHONS = allowed() if "BITLANE_EVERY_PYTHON" in os.environ else ["{}.{}".format(*sys.version_info)]
+
+
+@pytest.mark.parametrize("version", PYTHONS)
 def test_the_wheels_alone_compute(version: str, dist: Path, tmp_path: Path) -> None:
     python = shutil.which(f"python{version}")
     assert python, f"no python{version} on the PATH, which the metadata name: install it first"
