@@ -28,11 +28,6 @@ from support.host.transfers import BASE, LINES, RANGES, Make, expect_exchange, e
 KIB = 1024
 
 
-@pytest.fixture(params=LINES.values(), ids=LINES)
-def line(request: pytest.FixtureRequest) -> ModelLine:
-    return request.param()  # type: ignore[no-any-return]
-
-
 class Ends(NamedTuple):
     """A link, and the memory at its other end."""
 

@@ -38,11 +38,6 @@ from support.host.transfers import (
 from support.serial.frames import Reply, answer_line
 
 
-@pytest.fixture(params=LINES.values(), ids=LINES)
-def line(request: pytest.FixtureRequest) -> ModelLine:
-    return request.param()  # type: ignore[no-any-return]
-
-
 @pytest.fixture(autouse=True)
 def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the sessions and numbers of a link the same in every run."""
@@ -382,13 +377,13 @@ def let_talk(line: ModelLine, ahead: int, kind: Answer | None, pause: float) -> 
 
     def words() -> Iterator[bytes]:
         said = b"tick 12345\r\n"
-        if kind is not None:
-            content = Reply(line.board.expected - 1 + ahead, kind).content
-            session = int.from_bytes(line.sent[-1][:4], "little") if network else 0
-            said = datagram_of(session, [content]) if network else answer_line(content)
-        yield from cycle([said] if network or pause < 0.01 else [bytes((x,)) for x in said])
+        content = b"" if kind is None else Reply(line.board.expected - 1 + ahead, kind).content
+        if isinstance(line, ModelSocket):
+            session = int.from_bytes(line.sent[-1][:4], "little")
+            yield from cycle([datagram_of(session, [content]) if content else said])
+        said = answer_line(content) if content else said
+        yield from cycle([said] if pause < 0.01 else [bytes((x,)) for x in said])
 
-    network = isinstance(line, ModelSocket)
     line.talk, line.pause = words().__next__, pause
 
 

@@ -14,7 +14,7 @@ from support.board.line import ModelLine, ModelPort, ModelSocket
 from support.board.model import BoardModel
 from support.ethernet.datagrams import datagram_of
 from support.host.network import ServedRules
-from support.host.transfers import BASE, LINES, Make, expect_well
+from support.host.transfers import BASE, Make, expect_well
 from support.serial.frames import (
     Reply,
     answer_line,
@@ -25,12 +25,6 @@ from support.serial.frames import (
     with_crc,
     write,
 )
-
-
-@pytest.fixture(params=LINES.values(), ids=LINES)
-def line(request: pytest.FixtureRequest) -> ModelLine:
-    return request.param()  # type: ignore[no-any-return]
-
 
 # --- opening --------------------------------------------------------------------------------------
 

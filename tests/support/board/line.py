@@ -225,7 +225,7 @@ class ModelPort(ModelLine):
 
     @property
     def requests(self) -> list[Asked]:
-        found = [request_in(block) for block in self.sent.split(DELIMITER) if block]
+        found = [request_in(block) for block in bytes(self.sent).split(DELIMITER) if block]
         return [asked(each) for each in found if each]
 
     def hit(self, way: str, fault: Fault) -> None:
