@@ -11,12 +11,9 @@ from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, Request
+from support.host.replies import view
 
 READ, WRITE = Request.READ, Request.WRITE
-
-
-def view(size: int, byte: int = 0) -> memoryview:
-    return memoryview(bytearray((byte,)) * size)
 
 
 def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:

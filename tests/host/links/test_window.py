@@ -9,7 +9,6 @@ import pytest
 from bitlane.errors import LinkError
 from bitlane.links.arq import Window
 from bitlane.links.counts import Counts
-from bitlane.links.datagrams import DatagramLine
 from bitlane.links.flight import InFlight
 from bitlane.links.line import LEAST_BATCH, Batch, Line, Reply
 from bitlane.links.sender import Sender
@@ -17,62 +16,24 @@ from bitlane.links.serial_frames import SERIAL
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane.links.write_stream import STREAM_PACKETS
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
-from support.ethernet.datagrams import frames_in
-from support.host.replies import packets_of, reply
-from support.serial.frames import Asked, asked, request_in
+from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES, STORED_HEADER_BYTES
+from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer, Request
+from support.host.replies import (
+    NETWORK,
+    ROOM,
+    answered,
+    done,
+    expected,
+    numbers,
+    packets_of,
+    reply,
+    requests,
+    sent,
+    view,
+    window,
+)
 
-NETWORK = DatagramLine(0x89ABCDEF)
 LINES = pytest.mark.parametrize("line", [SERIAL, NETWORK], ids=["serial", "network"])
-ROOM = {SERIAL: RECEIVE_BYTES, NETWORK: DATAGRAM_RECEIVE_BYTES}
-
-
-def window(line: Line, sequence: int = 0, room: int | None = None) -> Window:
-    return Window(line, "board", sequence, room or ROOM[line], Counts())
-
-
-def view(size: int, byte: int = 0) -> memoryview:
-    return memoryview(bytearray((byte,)) * size)
-
-
-def sent(batches: list[Batch]) -> list[list[Asked]]:
-    """Return the requests of each packet."""
-    found = []
-    for packet in packets_of(batches):
-        if packet.endswith(b"\0") and (request := request_in(packet[:-1])):
-            found.append([asked(request)])
-        else:
-            assert packet[:4] == bytes.fromhex("efcdab89")
-            found.append([asked(each) for each in frames_in(packet) or ()])
-            assert found[-1]
-    return found
-
-
-def requests(batches: list[Batch]) -> list[Asked]:
-    return [request for packet in sent(batches) for request in packet]
-
-
-def numbers(batches: list[Batch]) -> list[int]:
-    return [request.number for request in requests(batches)]
-
-
-def done(number: int, packets: int = 1, data: bytes = b"", answers: int = 3) -> Reply:
-    """Return the reply of ``packets`` packets with three answers each, all with equal data."""
-    size = len(data)
-    spans = [slice(k * size, (k + 1) * size) for k in range(answers)]
-    content = answers * packets * data or b"x" * packets
-    return Reply(number % SEQUENCES, Answer.DONE, False, content, packets, spans)
-
-
-def answered(number: int, data: bytes = b"") -> Reply:
-    return reply(number % SEQUENCES, Answer.DONE, data)
-
-
-def expected(number: int) -> Reply:
-    return reply(number % SEQUENCES, Answer.EXPECTED)
-
-
 NOTHING = TransferQueue()
 
 
@@ -136,13 +97,6 @@ def test_the_answers_to_a_packet_are_one_datagram() -> None:
     it = window(NETWORK)
     packets = sent(it.batches(TransferQueue(reads=[(0, view(20_000)), (1 << 20, view(100))])))
     assert all(sum(4 + x.size for x in packet) + 8 <= DATAGRAM_BYTES for packet in packets)
-
-
-def test_a_call_of_small_parts_is_one_packet() -> None:
-    writes = [(0, view(100)), (CONTROL_BASE + 0x2000, view(64)), (CONTROL_BASE + 8, view(4))]
-    reads = [(CONTROL_BASE + 12, view(4)), (0x4000, view(200))]
-    (packet,) = sent(window(NETWORK).batches(TransferQueue(writes, reads)))
-    assert len(packet) == 5
 
 
 @pytest.mark.parametrize(
