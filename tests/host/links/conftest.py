@@ -8,4 +8,5 @@ from support.host.transfers import LINES
 
 @pytest.fixture(params=LINES.values(), ids=[*LINES])
 def line(request: pytest.FixtureRequest) -> ModelLine:
-    return request.param()  # type: ignore[no-any-return]
+    made: ModelLine = request.param()
+    return made

@@ -319,8 +319,8 @@ def test_a_board_that_becomes_slow_is_waited_for(make: Make, slow: int, late: fl
 
 def test_waiting_ends_when_the_line_rises_or_the_time_has_passed(line: ModelLine) -> None:
     class Rising(MemoryDevice):
-        @property  # type: ignore[override]
-        def interrupt(self) -> bool:  # type: ignore[override]
+        @property
+        def interrupt(self) -> bool:
             return line.now - start > 1.2
 
         @interrupt.setter

@@ -26,9 +26,10 @@ BOARDS: dict[str, Callable[..., ModelLine]] = {
 """Lines to a board with registers, ring and bit operators."""
 
 
-@pytest.fixture(params=BOARDS.values(), ids=BOARDS)
+@pytest.fixture(params=BOARDS.values(), ids=[*BOARDS])
 def line(request: pytest.FixtureRequest) -> ModelLine:
-    return request.param()  # type: ignore[no-any-return]
+    made: ModelLine = request.param()
+    return made
 
 
 def job(device: Device, seed: int) -> None:

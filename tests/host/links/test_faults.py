@@ -389,7 +389,7 @@ def let_talk(line: ModelLine, ahead: int, kind: Answer | None, pause: float) -> 
 
 @pytest.mark.parametrize("pause", [0.002, 0.1, 0.9])
 @pytest.mark.parametrize(("ahead", "kind"), [(1, Answer.EXPECTED), (0, Answer.DONE), (0, None)])
-@pytest.mark.parametrize("make", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("make", LINES.values(), ids=[*LINES])
 def test_every_call_ends_in_time(make: Make, ahead: int, kind: Answer | None, pause: float) -> None:
     line = make()
     let_talk(line, ahead, kind, pause)

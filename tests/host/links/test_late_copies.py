@@ -71,7 +71,7 @@ class LateNetwork(ModelSocket):
         for packet in packets_of(batches):
             found = frames_in(packet)
             assert found is not None
-            index = self._count(found)
+            index = self._numbered(found)
             self._up += self.cables[0]([packet])
             self._delay("up", index, packet)
 
@@ -96,7 +96,7 @@ class LateNetwork(ModelSocket):
 
     # --- late copies ------------------------------------------------------------------------------
 
-    def _count(self, requests: list[bytes]) -> int:
+    def _numbered(self, requests: list[bytes]) -> int:
         """Count new requests; return the index of the first one of ``requests``."""
         for number in (asked(each).number for each in requests if each[1] != GOODBYE):
             ahead = (number - self._next) % SEQUENCES

@@ -43,7 +43,8 @@ class AtSerialLine:
         rules = serial.start(bench, first)
         bench.stall(stalls)
         bench.interrupt(interrupt)
-        rules.device.interrupt = interrupt  # type: ignore[misc]
+        device = rules.memory_device
+        device.interrupt = interrupt
         for group in groups:
             expected = rules.answers(lines(group))
             assert replies(bench.exchange(lines(group)), expected) == expected
@@ -76,9 +77,10 @@ class OnNetwork:
 BRIDGES: dict[str, Callable[[], Bridge]] = {"serial": AtSerialLine, "network": OnNetwork}
 
 
-@pytest.fixture(scope="module", params=BRIDGES.values(), ids=BRIDGES)
+@pytest.fixture(scope="module", params=BRIDGES.values(), ids=[*BRIDGES])
 def bridge(request: pytest.FixtureRequest) -> Bridge:
-    return request.param()  # type: ignore[no-any-return]
+    made: Bridge = request.param()
+    return made
 
 
 def kinds(answers: Sequence[Reply]) -> list[int]:

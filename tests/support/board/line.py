@@ -118,7 +118,8 @@ class ModelLine(ABC):
 
     def again(self, seconds: float = 0.0) -> Self:
         """Return another line to the same board, ``seconds`` later."""
-        line = type(self)(self.board)  # type: ignore[call-arg]
+        make: Any = type(self)
+        line: Self = make(self.board)
         line.now = self.now + seconds
         return line
 
@@ -336,7 +337,8 @@ class ModelSocket(ModelLine):
         return [Batch(b"".join(group), size) for size, group in groupby(arrived, len)]
 
     def _passed_down(self, unit: bytes) -> Sequence[bytes]:
-        return self.down([unit])
+        passed: list[bytes] = self.down([unit])
+        return passed
 
 
 def connected(port: ModelPort, timeout: float = 10.0) -> SerialLink:
