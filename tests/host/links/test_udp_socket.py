@@ -8,10 +8,8 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-import numpy as np
 import pytest
 
-import bitlane
 from bitlane.errors import BoardInUseError, LinkError
 from bitlane.links import udp
 from bitlane.links.datagram_socket import DatagramSocket, _calls
@@ -19,7 +17,6 @@ from bitlane.links.line import Batch
 from bitlane.links.link import open_link as open_any_link
 from bitlane.links.udp import open_link
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
-from support.board.driver import DriverDevice
 from support.host.network import NetworkBoard, network_board
 from support.host.transfers import BASE
 
@@ -172,15 +169,6 @@ def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:
 
 
 # --- how datagrams pass to and from the system ----------------------------------------------------
-
-
-def test_operators_run_over_the_network() -> None:
-    random = np.random.default_rng(1)
-    a, b = (random.integers(0, 256, (3, 1000), np.uint8) for _ in range(2))
-    with network_board(DriverDevice()) as board, bitlane.open(board.url) as device:
-        assert device.description.startswith(f"network address 127.0.0.1, port {board.port}, ")
-        np.testing.assert_array_equal(device.bit_xor(a, b), a ^ b)
-        np.testing.assert_array_equal(device.bit_count(a), np.bitwise_count(a))
 
 
 def test_the_way_of_datagrams_is_shown(board: NetworkBoard) -> None:
