@@ -126,6 +126,17 @@ def test_any_exchange_is_its_writes_and_its_reads(ends: Ends) -> None:
     exchange()
 
 
+def test_writes_take_effect_in_their_order(ends: Ends) -> None:
+    writes = [(BASE + 64 * (k * 7 % 10), bytes((k,)) * size) for k in range(10) for size in (99, 7)]
+    writes += [(CONTROL_BASE + 0x1C, bytes(4)), (BASE + 30, b"last"), (BASE + 32, b"one")]
+    expected = bytearray(1000)
+    for address, data in writes:
+        if address < CONTROL_BASE:
+            expected[address - BASE : address - BASE + len(data)] = data
+    ends.link.exchange(writes, [(BASE + 0x2000, 2000), (BASE + 0x3000, 0)])
+    assert ends.device.memory[:1000] == expected
+
+
 def test_requests_of_the_control_window_are_whole_words(ends: Ends) -> None:
     data = some(CONTROL_SIZE - 0x2000)
     ends.link.write(CONTROL_BASE + 0x2000, data)

@@ -27,24 +27,6 @@ def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
     return fragments
 
 
-def test_fragments_cover_every_byte_once() -> None:
-    content = memoryview(bytes(range(256)) * 5)
-    target = bytearray(1000)
-    transfers = TransferQueue([(0x100, content)], [(0x5000, memoryview(target))])
-    sent: dict[int, int] = {}
-    for fragment in fragments_of(transfers, 300):
-        assert len(fragment.content) <= 300
-        if fragment.request is Request.WRITE:
-            for offset, byte in enumerate(fragment.content):
-                assert fragment.address + offset not in sent
-                sent[fragment.address + offset] = byte
-        else:
-            for offset in range(len(fragment.content)):
-                target[fragment.address - 0x5000 + offset] += 1
-    assert sent == {0x100 + i: byte for i, byte in enumerate(content)}
-    assert target == b"\1" * 1000
-
-
 @pytest.mark.parametrize("size", [32, 64, 128, 512])
 @pytest.mark.parametrize("read_size", [32, 512])
 def test_both_directions_carry_the_same_while_both_have_work(size: int, read_size: int) -> None:
@@ -58,45 +40,6 @@ def test_both_directions_carry_the_same_while_both_have_work(size: int, read_siz
         down += cost.answer_bytes
         assert abs(up - down) <= 530, kinds
     assert set(kinds[kinds.rindex("W") + 1 :]) == {"R"}
-
-
-def test_reads_follow_the_last_write_to_the_control_window() -> None:
-    writes = [(0, view(64)), (CONTROL_BASE + 8, view(8)), (64, view(64)), (CONTROL_BASE, view(4))]
-    more = [(0x100 + 64 * k, view(64)) for k in range(8)]
-    transfers = TransferQueue(writes + more, [(0x8000, view(64)), (CONTROL_BASE + 16, view(4))])
-    fragments = fragments_of(transfers, 64)
-    assert [(fragment.request, fragment.address) for fragment in fragments[:4]] == [
-        (Request.WRITE, address) for address, _ in writes
-    ]
-    # Then both directions are busy.
-    kinds = "".join(fragment.request.name[0] for fragment in fragments[4:])
-    assert kinds.index("R") < kinds.rindex("W"), kinds
-
-
-def test_writes_keep_their_order() -> None:
-    writes = [(64 * (k * 7 % 10), view(100)) for k in range(10)]
-    reads = [(0x8000 + 64 * k, view(64)) for k in range(10)]
-    fragments = [
-        fragment
-        for fragment in fragments_of(TransferQueue(writes, reads), 64)
-        if fragment.request is Request.WRITE
-    ]
-    assert [fragment.address for fragment in fragments[::2]] == [address for address, _ in writes]
-    assert [fragment.address for fragment in fragments[1::2]] == [
-        address + 64 for address, _ in writes
-    ]
-
-
-def test_the_size_of_fragments_may_change_between_them() -> None:
-    transfers = TransferQueue([(0, view(100))])
-    sizes = []
-    for most in (64, 32, 512):
-        fragment = transfers.next(most)
-        assert fragment is not None
-        sizes.append((fragment.address, len(fragment.content)))
-        transfers.pop(fragment, 0)
-    assert sizes == [(0, 64), (64, 32), (96, 4)]
-    assert transfers.next(1) is None
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 3])
@@ -120,12 +63,6 @@ def test_a_batch_begins_with_a_whole_word() -> None:
     assert rest is not None
     assert (rest.address, len(rest.content)) == (64, 640)
     assert len(rest.content) >= LEAST_BATCH * 64
-
-
-def test_a_read_of_nothing_is_one_fragment() -> None:
-    assert fragments_of(TransferQueue(reads=[(0, view(0))]), 64) == [
-        Fragment(Request.READ, 0, view(0))
-    ]
 
 
 def test_what_is_cleared_is_not_moved() -> None:
