@@ -53,7 +53,7 @@ SINGLE: dict[str, Fault] = {
     "lost": lambda x: x[1:],
     "all lost": lambda x: [],
     "doubled": lambda x: x[:1] + x,
-    "damaged": lambda x: [x[0][:5] + bytes((x[0][5] ^ 1 or 1,)) + x[0][6:], *x[1:]],
+    "damaged": lambda x: [x[0][:5] + bytes((x[0][5] ^ 2 or 1,)) + x[0][6:], *x[1:]],
     "cut": lambda x: [x[0][:-4], *x[1:]],
 }
 REORDERED: dict[str, Fault] = {
