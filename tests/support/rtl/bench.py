@@ -69,6 +69,9 @@ def on(circuit: dict[str, Any], *given: Any, name: str | None = None) -> Any:
     width, others = circuit.get("data_width", 64), circuit.keys() - {"data_width"}
     searches = width == 64 and others == {"search"}
     quick = circuit is SMALL or searches or (width < 128 and not others)
+    built = (f"{key} {x}" if isinstance(x, int) else key for key, x in circuit.items())
+    told = [each.op.name if isinstance(each, Task) else str(each) for each in given]
+    name = name or ", ".join([*built, *told])
     return pytest.param(circuit, *given, id=name, marks=[] if quick else [pytest.mark.slow])
 
 
