@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.bus.whole_beats import Axi4WholeBeats, WholeBeats
 from bitlane_rtl.ports.signatures import ReadPort, WritePort
-from support.rtl.bursts import BASE, BLOCKS, bursts_of, ragged, stored
+from support.rtl.bursts import BASE, BLOCKS, PARTIAL, beats_but, bursts_of, ragged, stored
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import (
     ALL_STALLS,
@@ -149,24 +149,13 @@ def test_bytes_beside_those_that_are_written_stay(
     assert benches["response"].bits == [0] * len(asked)
 
 
-def beats_of(length: int, partial: set[int], width: int = 32) -> list[dict[str, int]]:
-    full = (1 << width // 8) - 1
-    return [
-        {"data": beat, "strobe": full - (beat in partial), "last": beat == length}
-        for beat in range(length + 1)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("partial", "first", "reads"),
-    [(set(), 0, 0), ({0}, 0, 1), ({15}, 15, 1), ({5}, 5, 1), ({3, 9}, 3, 7), ({0, 15}, 0, 16)],
-    ids=["none", "first", "last", "middle", "between", "ends"],
-)
+@pytest.mark.parametrize("partial", PARTIAL)
 @pytest.mark.parametrize("latency", [0, 9])
-def test_the_cycles_of_a_burst(partial: set[int], first: int, reads: int, latency: int) -> None:
+def test_the_cycles_of_a_burst(partial: str, latency: int) -> None:
     """The docstring's formulas; without earlier bursts d is 0."""
+    lacking, first, reads = PARTIAL[partial]
     bench = Bench(32, latency)
-    benches = bench.send([{"address": BASE, "length": 15}], beats_of(15, partial))
+    benches = bench.send([{"address": BASE, "length": 15}], beats_but(lacking, 32))
     came, left = benches["beats"].cycles[-1], bench.writes.beats
     assert left == list(range(left[0], left[0] + 16))
     asked = [(address - BASE, beats) for _, address, beats in bench.reads.requests]
@@ -178,7 +167,7 @@ def test_whole_bursts_follow_each_other_without_a_gap() -> None:
     bench = Bench(32)
     lengths = [15] * 4 + [0, 0, 0, 1, 2]
     asked = [{"address": BASE, "length": length} for length in lengths]
-    bench.send(asked, [beat for length in lengths for beat in beats_of(length, set())])
+    bench.send(asked, [beat for length in lengths for beat in beats_but(frozenset(), 32, length)])
     left = bench.writes.beats
     assert left == list(range(left[0], left[0] + len(left)))
 
@@ -190,7 +179,11 @@ def test_a_burst_that_cannot_be_read_is_not_written(latency: int) -> None:
     bench.writes.latency = latency
     bench.memory.bad = lambda address: address == 4 * 20
     asked = [{"address": BASE + 64 * block, "length": 15} for block in (0, 1, 0)]
-    beats = [*beats_of(15, {3}), *beats_of(15, {2, 7}), *beats_of(15, {9})]
+    beats = [
+        *beats_but(frozenset({3}), 32),
+        *beats_but(frozenset({2, 7}), 32),
+        *beats_but(frozenset({9}), 32),
+    ]
     benches = bench.send(asked, beats)
     assert benches["response"].bits == [0, 1, 0]
     assert not bench.memory.data[64:].any()
@@ -213,7 +206,7 @@ def test_an_error_of_the_memory_reaches_the_writer() -> None:
     bench = Bench(32)
     bench.memory.bad = lambda address: address == 4
     asked = [{"address": BASE + at, "length": 0} for at in (0, 4, 8)]
-    assert bench.send(asked, beats_of(0, set()) * 3)["response"].bits == [0, 1, 0]
+    assert bench.send(asked, beats_but(frozenset(), 32, 0) * 3)["response"].bits == [0, 1, 0]
 
 
 # --- AXI4 -----------------------------------------------------------------------------------------

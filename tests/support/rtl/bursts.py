@@ -20,6 +20,26 @@ BLOCKS = 2
 """Blocks of 16 beats that `ragged` writes: few, so that bursts meet in one beat."""
 
 
+PARTIAL = {
+    "none": (frozenset[int](), 0, 0),
+    "first": (frozenset({0}), 0, 1),
+    "last": (frozenset({15}), 15, 1),
+    "middle": (frozenset({5}), 5, 1),
+    "between": (frozenset({3, 9}), 3, 7),
+    "ends": (frozenset({0, 15}), 0, 16),
+}
+"""Beats of a burst of 16 that lack a byte; the first beat to read, and the number of beats."""
+
+
+def beats_but(partial: frozenset[int], width: int, length: int = 15) -> list[dict[str, int]]:
+    """Return a burst's beats, numbered, of which those of ``partial`` lack their lowest byte."""
+    full = (1 << width // 8) - 1
+    return [
+        {"data": beat, "strobe": full - (beat in partial), "last": beat == length}
+        for beat in range(length + 1)
+    ]
+
+
 def filled(word: int) -> int:
     """Return the initial content of a word: its bytes differ, also from those of nearby words."""
     return (word * 0x01010101 + 0xC080_4000) & 0xFFFF_FFFF

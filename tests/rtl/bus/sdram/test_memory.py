@@ -27,6 +27,8 @@ from cppsim.errors import SimulationError
 from support.rtl.bursts import (
     BASE,
     BLOCKS,
+    PARTIAL,
+    beats_but,
     beats_to_write,
     bursts_of,
     ragged,
@@ -95,21 +97,12 @@ def test_bytes_beside_those_that_are_written_stay(width: int, stalls: Stalls, se
 
 
 @pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize(
-    ("partial", "reads"),
-    [({}, 0), ({0}, 1), ({15}, 1), ({5}, 1), ({3, 9}, 7), ({0, 15}, 16)],
-    ids=["none", "first", "last", "middle", "between", "ends"],
-)
-def test_a_burst_is_read_from_its_first_partial_beat_to_its_last(
-    width: int, partial: set[int], reads: int
-) -> None:
+@pytest.mark.parametrize("partial", PARTIAL)
+def test_a_burst_is_read_from_its_first_partial_beat_to_its_last(width: int, partial: str) -> None:
+    lacking, _, reads = PARTIAL[partial]
     dut = memory(width, part="without masks")
     chip = SdramChip(WITHOUT_MASKS, CLOCK_HZ)
-    full = (1 << width // 8) - 1
-    asked = [{"address": BASE, "length": 15}]
-    beats = [
-        {"data": 0, "strobe": full - (beat in partial), "last": beat == 15} for beat in range(16)
-    ]
+    asked, beats = [{"address": BASE, "length": 15}], beats_but(lacking, width)
     at_pins = ChipAtPins(dut.pins, chip)
     simulate(dut, *bursts_of(dut, write=asked, beats=beats).values(), background=[at_pins])
     given = [command for _, command in at_pins.given]
