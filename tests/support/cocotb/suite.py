@@ -86,24 +86,27 @@ def _beat(bench: Bench, address: int) -> frozenset[int]:
 
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
-@cocotb.parametrize(response=[AxiResp.SLVERR, AxiResp.DECERR], chance=[0.0, 0.5])
-async def test_read_error_stops_the_core_and_clear_starts_it(
-    dut: Any, response: AxiResp, chance: float
+@cocotb.parametrize(
+    kind=["read", "write"], response=[AxiResp.SLVERR, AxiResp.DECERR], chance=[0.0, 0.5]
+)
+async def test_an_error_stops_the_core_and_clear_starts_it(
+    dut: Any, kind: str, response: AxiResp, chance: float
 ) -> None:
-    bench = await started(dut, f"read error {response} {chance}")
+    bench = await started(dut, f"{kind} error {response} {chance}")
     bench.pause(chance)
     tasks = _three(bench)
-    streams = [_A + 1 + 150] + ([_B + 170] if tasks[0].b else [])
-    for address in streams:
+    reads = [_A + 1 + 150] + ([_B + 170] if tasks[0].b else [])
+    for address in reads if kind == "read" else [_Y + 256 + 100]:
         bad = _beat(bench, address)
         with bench.memory.failing(bad, response):
-            model = await bench.check(tasks, bad_reads=bad)
+            model = await bench.check(tasks, **{f"bad_{kind}s": bad})
             assert model.fault is not None
-            assert model.fault.status is Status.READ_ERROR
-            block = BEATS_PER_BLOCK * bench.configuration.data_bytes
-            start = _A if address < _B else _B
-            burst = max(min(bad) - min(bad) % block, start)
-            assert await bench.read("FAULT_ADDRESS") == burst
+            assert model.fault.status is Status[f"{kind.upper()}_ERROR"]
+            if kind == "read":
+                block = BEATS_PER_BLOCK * bench.configuration.data_bytes
+                start = _A if address < _B else _B
+                burst = max(min(bad) - min(bad) % block, start)
+                assert await bench.read("FAULT_ADDRESS") == burst
             await _stays_silent(bench)
         await bench.write("CLEAR", 1)
         assert await bench.read("FAULT") == 0
@@ -111,25 +114,6 @@ async def test_read_error_stops_the_core_and_clear_starts_it(
         await bench.check(tasks)
         await bench.write("CLEAR", 1)
         bench.submitted = 0
-
-
-@cocotb.test(timeout_time=20, timeout_unit="ms")
-@cocotb.parametrize(response=[AxiResp.SLVERR, AxiResp.DECERR], chance=[0.0, 0.5])
-async def test_write_error_stops_the_core_and_clear_starts_it(
-    dut: Any, response: AxiResp, chance: float
-) -> None:
-    bench = await started(dut, f"write error {response} {chance}")
-    bench.pause(chance)
-    tasks = _three(bench)
-    bad = _beat(bench, _Y + 256 + 100)
-    with bench.memory.failing(bad, response):
-        model = await bench.check(tasks, bad_writes=bad)
-        assert model.fault is not None
-        assert model.fault.status is Status.WRITE_ERROR
-        await _stays_silent(bench)
-    await bench.write("CLEAR", 1)
-    bench.submitted = 0
-    await bench.check(tasks)
 
 
 async def _stays_silent(bench: Bench) -> None:
