@@ -1,5 +1,6 @@
 """The circuit obeys `docs/registers.md` on refusals and words in use: each sentence has a row."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -361,3 +362,25 @@ def test_words_beyond_those_in_use_are_not_read(width: int) -> None:
 
     bench.run(host)
     assert np.array_equal(bench.memory.data, expected)
+
+
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+def test_a_record_with_any_flipped_bit_is_refused(width: int) -> None:
+    """Those of the seal, and others at random; a flip in CONTROL may change the words in use."""
+    bench = EngineBench(configuration(data_width=width))
+    words, before = pack(GATHER), bench.memory.data.copy()
+    others = random.Random(width).sample(range(32 * len(words)), 16)
+
+    async def host(ctx: Any) -> None:
+        for bit in (*range(24, 32), *others):
+            flipped = list(words)
+            flipped[bit // 32] ^= 1 << bit % 32
+            await bench.load(ctx, flipped)
+            await bench.ring(ctx)
+            await bench.settle(ctx)
+            assert await bench.register(ctx, "FAULT", "CODE") != OK, f"bit {bit}"
+            await bench.clear(ctx)
+            await ctx.tick().repeat(4)
+
+    bench.run(host)
+    assert np.array_equal(bench.memory.data, before)
