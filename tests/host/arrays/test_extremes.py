@@ -15,11 +15,9 @@ from bitlane import (
     NotOfferedError,
     OutOfHostMemory,
     ShapeError,
-    array_api,
 )
 from bitlane.errors import LinkError
 from support.host.arrays import link_of, random, same
-from support.host.refusals import refusals
 from support.system.devices import DEFAULT, opened
 
 TEBIBYTE = 1 << 40
@@ -127,26 +125,6 @@ def test_memory_that_numpy_does_not_let_go_of_is_given_back_by_free(device: Devi
 
 
 # --- bad input --------------------------------------------------------------------------------
-
-
-test_refusals_name_what_is_wrong = refusals(
-    random((2, 3), "u1"),
-    [
-        (lambda x: np.concatenate([x[0], x[0, 0]]), ShapeError, "expected alike but for axis 0"),
-        (lambda x: np.concatenate([x[0, 0], x[0, 1]]), ShapeError, "there are no axes"),
-        (lambda x: np.bitwise_xor(x, 1, out=_constant(x)), ShapeError, "out: the array is read-"),
-        (lambda x: x.get(out=_constant(x)), ShapeError, "out: the array is read-only"),
-        (lambda x: x.get(out=[1]), DataTypeError, "out: of type list"),
-        (lambda x: np.bitwise_xor(x, 1, out=[1]), DataTypeError, "out: of type list"),
-        (lambda x: x.to_device("cpu"), DataTypeError, "device: 'cpu'; expected one that bitlane"),
-        (lambda x: array_api.zeros(3, device="cpu"), DataTypeError, "device: 'cpu'"),
-        (lambda x: x.device.from_dlpack(3), DataTypeError, "x: of type int; .* __dlpack__"),
-        (lambda x: np.swapaxes(x, 0, 2), ShapeError, "axis: "),
-        (lambda x: np.swapaxes(x, -3, 0), ShapeError, "axis: "),
-        (lambda x: x.device.bit_not(WIDE), OutOfHostMemory, f"^result: {TEBIBYTE} bytes"),
-        (lambda x: x.device.hamming(WIDE, 3), OutOfHostMemory, f"^sums: {8 * TEBIBYTE} bytes"),
-    ],
-)
 
 
 def _constant(x: Array) -> np.ndarray[Any, Any]:

@@ -3,7 +3,6 @@
 import pickle
 import traceback
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,13 @@ import pytest
 import bitlane
 from bitlane import (
     Array,
-    ArrayIndexError,
     AxisError,
     BitlaneError,
-    DataTypeError,
     Device,
-    NotOfferedError,
-    OutOfHostMemory,
-    OutOfRangeError,
     ShapeError,
     array_api,
 )
-from bitlane_rtl.abi import Lane
-from support.host.arrays import link_of, model, random, same
-from support.host.refusals import refusals
+from support.host.arrays import link_of, random, same
 
 A = random((3, 4), "u2")
 
@@ -52,93 +44,6 @@ def test_the_array_api_gives_lists_and_numpy_tuples(device: Device) -> None:
     assert type(array_api.broadcast_arrays(x, x[0])) is list
     assert type(array_api.meshgrid(x[0], x[1])) is list
     assert type(np.broadcast_arrays(x, x[0])) is tuple
-
-
-test_what_is_wrong_is_refused_by_name = refusals(
-    A,
-    [
-        (lambda x: np.expand_dims(x, 4), AxisError, "axis: 4; expected -3 to 2"),
-        (lambda x: array_api.expand_dims(x, axis=-4), AxisError, "axis: -4"),
-        (lambda x: np.take(x, [0], axis=2), AxisError, "axis: 2; expected -2 to 1"),
-        (lambda x: np.take(x, [3], axis=0), ArrayIndexError, "index: 3 for axis 0 of 3"),
-        (lambda x: np.take(x, [0.5]), DataTypeError, "indices: data type float64"),
-        (lambda x: np.take(x, [True]), DataTypeError, "indices: data type bool"),
-        (lambda x: np.take(x, [0], mode="wrap"), NotOfferedError, "np.take: .*does not take mode"),
-        (
-            lambda x: np.take(x, [0], out=x),
-            NotOfferedError,
-            "np.take: .*it does not take out .*np.asarray",
-        ),
-        (lambda x: np.take(x, [[0], [1, 2]]), ShapeError, "indices: lists of different lengths"),
-        (lambda x: np.take(x, [2**70]), OutOfRangeError, f"indices: {2**70}; expected integers of"),
-        (lambda x: np.take(x, [0], (0,)), ShapeError, r"axis: \(0,\); expected an integer"),
-        (lambda x: np.take(x, HUGE), OutOfHostMemory, "index: .* bytes do not fit"),
-        (lambda x: x[HUGE], OutOfHostMemory, "index: .* bytes do not fit"),
-        (
-            lambda x: x[..., None, None, None].__setitem__(np.ix_(*[[0] * 8192] * 5), 1),
-            OutOfHostMemory,
-            f"index: {8 * 2**65} bytes do not fit",
-        ),
-        (lambda x: x[[2**70]], ArrayIndexError, f"index: {2**70}; expected integers of 64 bits"),
-        (lambda x: x[0:1.5], DataTypeError, r"index: slice\(0, 1\.5, None\); expected integers"),
-        (lambda x: np.size(x, 5), AxisError, "axis: 5; expected -2 to 1"),
-        (lambda x: np.size(x, 0.5), ShapeError, r"axis: 0\.5; expected an integer"),
-        (lambda x: np.expand_dims(x, 1.5), ShapeError, r"axis: 1\.5; expected an integer"),
-        (lambda x: np.swapaxes(x, (0, 1), 0), ShapeError, r"axis: \(0, 1\); expected an integer"),
-        (lambda x: np.concatenate([x, x], (0, 1)), ShapeError, "expected an integer"),
-        (lambda x: np.stack([x, x], (0, 1)), ShapeError, "expected an integer"),
-        (lambda x: array_api.unstack(x, axis=(0,)), ShapeError, "axis: .0,.; expected an integer"),
-        (lambda x: array_api.eye(2, k=1.5), DataTypeError, r"k: 1\.5; expected an integer"),
-        (lambda x: np.roll(x, 1.5), DataTypeError, r"shift: 1\.5; expected an integer"),
-        (lambda x: np.roll(x, (1, 2, 3), (0, 1)), ShapeError, "expected one for each axis of"),
-        (lambda x: np.take_along_axis(x, np.array([0]), 0), ShapeError, "expected 2 axes"),
-        (lambda x: np.take_along_axis(A, x, 0), DataTypeError, "arr: an array on the host"),
-        (lambda x: np.repeat(x, -1), ShapeError, "from -1 on"),
-        (lambda x: np.repeat(x, [1, 2], axis=0), ShapeError, r"repeats: shape \(2,\), .* or 3 of"),
-        (lambda x: np.repeat(x, [[1], [1, 2]]), ShapeError, "repeats: lists of different lengths"),
-        (lambda x: np.repeat(x, 2, (0, 1)), ShapeError, r"axis: \(0, 1\); expected an integer"),
-        (lambda x: np.repeat(x, 2**70), OutOfRangeError, f"repeats: {2**70}; expected integers"),
-        (lambda x: np.repeat(x, [2**62, 1, 2], 0), OutOfHostMemory, "repeats: .* bytes do not fit"),
-        (lambda x: np.repeat(x, 1.5), DataTypeError, "repeats: data type float64"),
-        (lambda x: np.tile(x, -1), ShapeError, "none below 0"),
-        (lambda x: np.tile(x, 1.5), ShapeError, r"reps: \[1\.5\]; expected integers"),
-        (lambda x: np.tile(x, "2"), ShapeError, "expected integers"),
-        (lambda x: np.meshgrid(x), ShapeError, "expected one axis each"),
-        (lambda x: np.meshgrid(x[0], indexing="ii"), ShapeError, "indexing: 'ii'"),
-        (lambda x: array_api.broadcast_arrays(A), DataTypeError, "none on a device"),
-        *(
-            (
-                lambda x, join=join, other=other: join([x, other]),
-                DataTypeError,
-                f"arrays: data type {kind}; expected",
-            )
-            for join in (np.concatenate, np.stack)
-            for other, kind in (
-                (np.zeros((3, 4), "c16"), "complex128"),
-                (np.full((3, 4), None), "object"),
-                ([["a"] * 4] * 3, "<U1"),
-            )
-        ),
-        (lambda x: array_api.arange(0, 5, 0), ShapeError, "arange: a step of 0; expected an"),
-        (
-            lambda x: array_api.arange(256, 258, dtype="u1"),
-            OutOfRangeError,
-            "arange: .* 256 out of bounds for uint8; expected numbers that the type holds",
-        ),
-        (lambda x: array_api.arange("x"), DataTypeError, "arange: "),
-        (lambda x: array_api.arange(3, dtype=np.dtype("c8")), DataTypeError, "dtype: "),
-        (lambda x: array_api.arange(1 << 62), ShapeError, "arange: "),
-        (lambda x: array_api.linspace(0, 1, -1), ShapeError, "num: -1; expected 0 or more"),
-        (lambda x: array_api.linspace(1j, 2, 3), DataTypeError, "linspace: "),
-        (lambda x: array_api.linspace(0, 1, 2.5), DataTypeError, "linspace: "),
-        (lambda x: array_api.take(x, x[0]), ShapeError, "axis: None"),
-        (
-            lambda x: array_api.finfo(array_api.uint8),
-            DataTypeError,
-            "x: uint8; expected a float type",
-        ),
-    ],
-)
 
 
 def test_a_wrong_axis_is_an_error_of_numpys_kinds(device: Device) -> None:
@@ -257,23 +162,6 @@ def test_names_of_flags(device: Device) -> None:
         x.flags.writeable = False
 
 
-WRONG: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda x: np.split(x, 3), "indices_or_sections: 3; expected a number that divides 4"),
-    (lambda x: np.array_split(x, 0), "indices_or_sections: 0; expected 1 or more"),
-    (lambda x: np.dsplit(x, 1), r"np\.dsplit: shape \(4, 5\); expected 3 axes or more"),
-    (lambda x: np.vsplit(x[0], 1), r"np\.vsplit: shape \(5,\); expected 2 axes or more"),
-    (lambda x: np.fliplr(x[0]), r"np\.fliplr: shape \(5,\); expected 2 axes or more"),
-    (lambda x: np.rot90(x, 1, (0, 0)), "axes|axis"),
-    (lambda x: np.diagonal(x[0]), r"np\.diagonal: shape \(5,\)"),
-    (lambda x: np.rollaxis(x, 2), "axis: 2"),
-    (lambda x: np.hstack([x, x[0]]), "arrays: shapes"),
-    (lambda x: x.ravel("X"), "order: 'X'; expected"),
-]
-test_wrong_shapes = refusals(
-    random((4, 5), "u1"), [(call, ShapeError, words) for call, words in WRONG]
-)
-
-
 def test_the_only_element_has_the_number_0(device: Device) -> None:
     a = np.array(3, "u2")
     x = device.asarray(a)
@@ -322,67 +210,6 @@ def test_an_output(device: Device) -> None:
     assert same(out.get(), a[[0, 2]].astype("i4"))
 
 
-test_wrong_conditions_and_numbers = refusals(
-    random((2, 3), "u1"),
-    [
-        (lambda x: np.nonzero(x[0, 0]), ShapeError, "an array without axes"),
-        (lambda x: np.compress(x.get(), x), ShapeError, r"condition: shape \(2, 3\)"),
-        (lambda x: np.compress([1] * 7, x), BitlaneError, "index: 6 for axis 0 of 6"),
-        (lambda x: np.place(x, [True], 1), ShapeError, "mask: 1 elements; expected 6"),
-        (lambda x: np.place(x, x.get() == x.get(), []), ShapeError, "vals: no elements"),
-        (lambda x: np.putmask(x, x, np.arange(3)), DataTypeError, "values: data type int64"),
-        (lambda x: np.put(x, [9], 1), BitlaneError, "ind: 9; the array has 6 elements"),
-        (lambda x: np.put(x, [2**64 - 1], 1), BitlaneError, "ind: 18446744073709551615; expected"),
-        (lambda x: np.put(x, [2**63], 1, "clip"), BitlaneError, "expected numbers below 2"),
-        (lambda x: np.put(x, [0], 1, "W"), ShapeError, "mode: 'W'; expected 'raise', 'wrap' or"),
-        (lambda x: np.put(x.get(), [0], x), DataTypeError, "a: of type ndarray; expected"),
-        (lambda x: np.fill_diagonal(x[0], 1), ShapeError, r"a: shape \(3,\); expected two axes"),
-        (lambda x: np.delete(x, 9), BitlaneError, "obj: index 9 is out of bounds"),
-        (lambda x: np.trim_zeros(x[0], "x"), ShapeError, "trim: 'x'; expected 'f', 'b' or 'fb'"),
-        (lambda x: x.flat[9], BitlaneError, "flat: index 9 is out of bounds"),
-        (lambda x: x.flat.__setitem__(np.True_, 1), BitlaneError, "flat: expected an integer, a"),
-        (lambda x: x.flat[np.array(True)], BitlaneError, "flat: expected an integer, a slice"),
-        (lambda x: x.flat.__setitem__(((None,),), 1), BitlaneError, "flat: expected an integer, a"),
-        (lambda x: np.place(x.get(), x, 1), DataTypeError, "arr: of type ndarray; expected"),
-    ],
-)
-
-
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
-
-LAYOUTS = [
-    lambda v: v,
-    lambda v: v.T,
-    lambda v: v[::-1],
-    lambda v: v[..., ::2],
-    lambda v: v[..., ::-1].T,
-    lambda v: v[1:, ...],
-]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("lanes", [4, 1])
-def test_random_arrays(seed: int, lanes: int) -> None:
-    source = Random(seed)
-    device = model(lanes=frozenset(list(Lane)[:lanes]), memory_bytes=1 << 18)
-    with device:
-        for at in range(25 if seed else 8):
-            layout, order = source.choice(LAYOUTS), source.choice(["big", "little"])
-            shape = [source.choice([1, 2, 7, 8, 9, 16, 17]) for _ in range(source.randrange(1, 4))]
-            whole = random(shape, "u1", at)
-            a, x = layout(whole), layout(device.asarray(whole))
-            axis = source.choice([None, *range(-a.ndim, a.ndim)])
-            bits = 8 * (a.size if axis is None else a.shape[axis])
-            count = source.choice([None, None, 0, 3, 8, -3, -bits, bits + 5 if a.size else 0])
-            options: dict[str, Any] = {"axis": axis, "bitorder": order}
-            wanted = np.unpackbits(a, count=count, **options)
-            assert same(np.unpackbits(x, count=count, **options).get(), wanted), (at, options)
-            truth = whole > 99 if source.random() < 0.5 else (whole % 3).astype("i1")
-            wanted = np.packbits(layout(truth), **options)
-            got = np.packbits(layout(device.asarray(truth)), **options)
-            assert same(got.get(), wanted), (at, shape, options)
-
-
 def test_their_passes(device: Device) -> None:
     a = random((16, 64), "u1")
     x = device.asarray(a)
@@ -394,16 +221,3 @@ def test_their_passes(device: Device) -> None:
     assert titles == [*["SHIFT_LEFT", "OR"] * 3, "COPY"]
     assert packed.pending
     assert same(packed.get(), np.packbits(a > 99, axis=1))
-
-
-test_wrong_orders_of_bits = refusals(
-    random((2, 4), "u1"),
-    [
-        (lambda x: np.unpackbits(x.astype("u2")), DataTypeError, "data type uint16; expected uint"),
-        (lambda x: np.unpackbits(x, bitorder="middle"), ShapeError, "bitorder: 'middle'; expected"),
-        (lambda x: np.unpackbits(x, 0, -17), ShapeError, "count: -17; expected -16 or more"),
-        (lambda x: np.unpackbits(x, 2), BitlaneError, "axis: 2"),
-        (lambda x: np.packbits(x.view("f4")), DataTypeError, "data type float32; expected integ"),
-        (lambda x: np.packbits(x, bitorder=None), ShapeError, "bitorder: None; expected 'big'"),
-    ],
-)

@@ -24,7 +24,6 @@ from bitlane import array_api as xp
 from bitlane.arrays.value import Claim
 from bitlane.driver.driver import Storage
 from support.host.arrays import link_of, model, random, same
-from support.host.refusals import refusals
 from support.system.devices import DEFAULT, opened
 
 
@@ -57,61 +56,6 @@ def test_counts_of_signed_integers(device: Device) -> None:
     x = device.asarray(a)
     assert same(bitlane.bit_count(x).get(), np.bitwise_count(a.view("u2")))
     assert same(bitlane.bit_count(x, np.uint32).get(), np.bitwise_count(a.view("u2")).astype("u4"))
-
-
-test_wrong_arguments = refusals(
-    random((2, 3), "i2"),
-    [
-        (lambda x: np.add(x, 1), NotOfferedError, r"np\.add: not on a device; np\.asarray\(x\)"),
-        (lambda x: np.add(x, "text"), NotOfferedError, r"^np\.add: not on a device"),
-        (lambda x: np.add.accumulate(x), NotOfferedError, r"np\.add\.accumulate"),
-        (lambda x: np.left_shift.reduce(x), NotOfferedError, r"np\.left_shift\.reduce"),
-        (lambda x: np.bitwise_xor.accumulate(x), NotOfferedError, r"np\.bitwise_xor\.accumulate"),
-        (
-            lambda x: np.bitwise_xor.reduceat(x, [0, 1]),
-            NotOfferedError,
-            r"np\.bitwise_xor\.reduceat",
-        ),
-        (lambda x: np.bitwise_xor.outer(x, x), NotOfferedError, r"np\.bitwise_xor\.outer"),
-        (lambda x: np.bitwise_xor.at(x, 0, 1), NotOfferedError, r"np\.bitwise_xor\.at"),
-        (lambda x: np.bitwise_xor(x, 1, dtype="i8"), NotOfferedError, "dtype is not offered"),
-        (lambda x: np.bitwise_or.reduce(x, initial=1), NotOfferedError, "initial is not offered"),
-        (lambda x: np.cumsum(x), NotOfferedError, r"np\.cumsum: not on a device"),
-        (lambda x: np.mean(x), NotOfferedError, r"np\.mean: not on a device"),
-        (lambda x: np.linalg.norm(x), NotOfferedError, r"np\.linalg\.norm"),
-        (
-            lambda x: np.take(x, [0], 0, x),
-            NotOfferedError,
-            r"^np\.take: on a device, too many positional arg",
-        ),
-        (
-            lambda x: np.sum(bitlane.bit_count(x), initial=3),
-            NotOfferedError,
-            r"^np\.sum: on a device, it does not take initial .*np\.asarray\(x\)",
-        ),
-        (lambda x: np.bitwise_or.reduce(x, axis=3), ShapeError, "axis|axes"),
-        (lambda x: np.bitwise_or.reduce(x, axis=-3), ShapeError, "axis|axes"),
-        (lambda x: np.bitwise_or.reduce(x, axis=(0, 0)), ShapeError, "axis|axes"),
-        (lambda x: np.bitwise_or.reduce(x, axis=1.5), ShapeError, "axis|axes"),
-        (
-            lambda x: np.bitwise_or.reduce(x.view("f2")),
-            DataTypeError,
-            "x: data type float16; expected integers",
-        ),
-        (lambda x: np.invert(x, out=x[0]), ShapeError, r"out: shape \(3,\); expected \(2, 3\)"),
-        (
-            lambda x: np.invert(x, out=x.astype("?")),
-            DataTypeError,
-            "out: data type bool for a result of int16",
-        ),
-        (
-            lambda x: np.bitwise_count(x),
-            DataTypeError,
-            r"np\.bitwise_count: data type int16.*bitlane\.bit_",
-        ),
-        (lambda x: bitlane.bit_count(x, np.uint16), DataTypeError, "counts are uint8 or uint32"),
-    ],
-)
 
 
 # --- other functions ----------------------------------------------------------------------------

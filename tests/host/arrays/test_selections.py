@@ -12,8 +12,9 @@ from bitlane.arrays import selections as assigned
 from bitlane.compiler import selections as gathered
 from bitlane.compiler.prices import Prices
 from bitlane.lowering.moves import MovedBlock, Moves, group_moves
-from bitlane_rtl.abi import Op
-from support.host.arrays import KINDS, link_of, random, same
+from bitlane_rtl.abi import Lane, Op
+from support.host.arrays import KINDS, link_of, model, random, same
+from support.system.devices import DEVICES, opened
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
 
@@ -34,47 +35,114 @@ def mask(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).random(shape) < 0.5
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_random_selections_beside_guards(
-    device: Device, monkeypatch: pytest.MonkeyPatch, way: str, seed: int
+def drawn_mask(source: Random, device: Device, shape: Any) -> tuple[Any, Any]:
+    share = source.choice([0.02, 0.5, 0.98])
+    mask = np.random.default_rng(source.randrange(1000)).random(shape) < share
+    return mask, device.asarray(mask) if source.random() < 0.5 else mask
+
+
+def key_of(source: Random, device: Device, shape: Any) -> tuple[Any, Any]:
+    if source.random() < 0.5:
+        return drawn_mask(source, device, shape[: source.randrange(1, len(shape) + 1)])
+    first = [source.randrange(-shape[0], shape[0]) for _ in range(source.choice([1, 5, 90]))]
+    return np.array(first), first
+
+
+def assign(source: Random, device: Device, a: Any, y: Any) -> None:
+    key, held = key_of(source, device, a.shape)
+    value = random(a[key].shape, "u1").astype(a.dtype) if source.random() < 0.5 else 1
+    a[key] = value
+    y[held] = device.asarray(value) if source.random() < 0.5 else value
+
+
+def copy(source: Random, device: Device, a: Any, y: Any) -> None:
+    mask, held = drawn_mask(source, device, a.shape)
+    value = random(a.shape[-1], "u1").astype(a.dtype)
+    np.copyto(a, value, where=mask)
+    np.copyto(y, value, where=held)
+    np.bitwise_xor(a, a[:1].copy(), out=a, where=~mask)
+    np.bitwise_xor(y, y[:1], out=y, where=~held)
+
+
+def put(source: Random, device: Device, a: Any, y: Any) -> None:
+    mask, held = drawn_mask(source, device, a.shape)
+    values = random(source.choice([1, 3, a.size]), "u1").astype(a.dtype)
+    function = source.choice([np.place, np.putmask])
+    function(y, held, values)
+    part = a.copy()
+    function(part, mask, values)
+    a[...] = part
+
+
+def number(source: Random, device: Device, a: Any, y: Any) -> None:
+    numbers = [source.randrange(-a.size, a.size) for _ in range(source.choice([1, 5, 90]))]
+    values = random(source.choice([1, 3, a.size]), "u1").astype(a.dtype)
+    np.put(a, numbers, values)
+    np.put(y, numbers, values)
+    assert same(y.flat[numbers].get(), a.flat[numbers])
+    assert same(np.delete(y, numbers).get(), np.delete(a, numbers))
+
+
+def select(source: Random, device: Device, a: Any, y: Any) -> None:
+    key, held = key_of(source, device, a.shape)
+    assert same(y[held].get(), a[key])
+    assert same((y[held] ^ y[held]).get(), a[key] ^ a[key])
+    mask, held = drawn_mask(source, device, a.shape)
+    assert same(np.extract(held, y).get(), np.extract(mask, a))
+    assert same(y.sum(0, where=held).get(), a.sum(0, where=mask))
+
+
+def bits(source: Random, device: Device, a: Any, y: Any) -> None:
+    axis, order = source.choice([None, 0, -1]), source.choice(["big", "little"])
+    options: dict[str, Any] = {"axis": axis, "bitorder": order}
+    packed = np.packbits(a, **options)
+    assert same(np.packbits(y, **options).get(), packed)
+    size = 8 * (packed.size if axis is None else packed.shape[axis])
+    options["count"] = source.choice([None, None, 0, 3, 8, -3, -size, size + 5])
+    unpacked = np.unpackbits(packed, **options)
+    assert same(np.unpackbits(device.asarray(packed), **options).get(), unpacked)
+
+
+STEPS = [assign, assign, copy, put, number, select, bits]
+
+
+def take_steps(
+    source: Random, device: Device, count: int, kinds: Any = KINDS, steps: Any = STEPS
 ) -> None:
-    """The target is a view of a larger array, whose other bytes must not change."""
-    choose(monkeypatch, way)
-    source = Random(seed)
-    for at in range(40 if seed else 15):
-        shape = tuple(source.choice([1, 2, 3, 5]) for _ in range(source.randrange(1, 4)))
-        whole = random([2 * n + 3 for n in shape], source.choice(KINDS), at)
-        if whole.dtype.kind == "b":
-            whole = whole.view("u1") > 99
+    """Take random steps on a view of a larger array, whose other bytes must not change."""
+    for at in range(count):
+        shape = [source.choice([1, 2, 3, 8, 9, 17, 40]) for _ in range(source.randrange(1, 4))]
+        shape = shape if np.prod(shape) < 2000 else shape[:1]
+        whole = random([2 * n + 3 for n in shape], source.choice(kinds), at)
+        whole = whole.view("u1") > 99 if whole.dtype.kind == "b" else whole
         x = device.asarray(whole)
         cut = tuple(slice(1, 1 + step * n, step) for n in shape for step in [source.choice([1, 2])])
         turn = source.choice([lambda v: v, lambda v: v.T, lambda v: v[::-1]])
         a, y = turn(whole[cut]), turn(x[cut])
-        key = key_of(source, a.shape, at)
-        held = device.asarray(key) if source.random() < 0.5 else key
-        wanted = a[key]
-        assert same(y[held].get(), wanted), (at, key)
-        value = value_of(source, wanted, a.dtype)
-        given = device.asarray(value) if source.random() < 0.5 else value
-        a[key] = value
-        y[held] = given
-        assert same(x.get(), whole), (at, key, value)
+        step = source.choice(steps)
+        step(source, device, a, y)
+        assert same(x.get(), whole), (at, shape, step)
+        del x, y
 
 
-def key_of(source: Random, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    rank = source.randrange(1, len(shape) + 1)
-    if source.random() < 0.6:
-        return mask(shape[:rank], seed)
-    count = source.choice([1, 4, 9])
-    return np.array([source.randrange(-shape[0], shape[0]) for _ in range(count)])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_selections_of_a_model(monkeypatch: pytest.MonkeyPatch, way: str, seed: int) -> None:
+    choose(monkeypatch, way)
+    take_steps(Random(seed), model(memory_bytes=1 << 18), 40 if seed else 15)
 
 
-def value_of(source: Random, wanted: Any, dtype: Any) -> Any:
-    rank = source.choice([0, 1, wanted.ndim])
-    shape = wanted.shape[wanted.ndim - rank :] if rank else source.choice([(), (1,)])
-    value = random(shape, "u1", wanted.size)
-    return (value > 99) if dtype.kind == "b" else value.astype(dtype)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bits_take_lanes_of_8_bits_alone(seed: int) -> None:
+    device = model(lanes=frozenset({Lane.BITS_8}), memory_bytes=1 << 18)
+    take_steps(Random(seed), device, 25 if seed else 8, ["u1", "i1", "?"], [bits])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("url", DEVICES)
+def test_random_selections_of_a_circuit(url: str, seed: int) -> None:
+    with opened(url) as device:
+        take_steps(Random(seed), device, 20 if seed else 8)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -15,16 +15,11 @@ import bitlane
 from bitlane import Array, BitlaneError, Device
 from bitlane.arrays.strided import Strided
 from bitlane.errors import (
-    DataTypeError,
-    NotOfferedError,
     OutOfDeviceMemory,
-    OutOfRangeError,
-    ShapeError,
     UnsupportedError,
 )
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import INTEGERS, link_of, model, random, same
-from support.host.refusals import refusals
 from support.system.devices import DEFAULT, opened
 from support.system.views import shapes, views
 
@@ -110,61 +105,6 @@ def test_sums_of_tests_of_sums(device: Device) -> None:
 def rows(x: Array, length: int) -> Array:
     """Return a row of ``length`` bytes, four bytes of ``x`` again and again."""
     return x[:1].view("u4").broadcast_to((1, length // 4))
-
-
-test_what_is_not_offered_is_refused_by_name = refusals(
-    random((2, 4), "u1"),
-    [
-        (lambda x: x.view("f2").sum(), DataTypeError, "sum: data type float16; expected integers"),
-        (lambda x: x.sum(dtype="f4"), DataTypeError, "dtype: float32; sums are integers"),
-        (lambda x: x.sum(dtype=bool), DataTypeError, "dtype: bool; sums are integers"),
-        (lambda x: x.sum(out=3), DataTypeError, "out: of type int"),
-        (lambda x: x.sum(0, out=np.zeros(3, int)), ShapeError, "out: shape"),
-        (lambda x: x.sum(0, out=np.zeros((1, 4), int)), ShapeError, r"\(1, 4\); expected \(4,\)"),
-        (lambda x: x.any(0, np.zeros((1, 4), bool)), ShapeError, r"\(1, 4\); expected \(4,\)"),
-        (lambda x: x.all(0, np.zeros((1, 4), bool)), ShapeError, r"\(1, 4\); expected \(4,\)"),
-        (lambda x: np.mean(x), NotOfferedError, "np.mean: not on a device"),
-        (lambda x: np.cumsum(x), NotOfferedError, "np.cumsum: not on a device"),
-        (lambda x: bitlane.bit_count(x).sum(axis=2), ShapeError, "axis: 2; expected -2 to 1"),
-        (lambda x: bitlane.hamming(x, x, (1, -1)), ShapeError, "expected each once"),
-        (lambda x: bitlane.hamming(x, x[:, :2]), ShapeError, "do not broadcast"),
-        (lambda x: bitlane.hamming(x, "no"), DataTypeError, "data type <U2"),
-        (lambda x: np.sum(bitlane.bit_count(x), initial=5), NotOfferedError, "initial"),
-        (lambda x: bitlane.cardinality(x, dtype="no"), DataTypeError, "'no'; sums are integers"),
-        (lambda x: bitlane.cardinality(x, dtype=float), DataTypeError, "float64; sums are int"),
-        (
-            lambda x: bitlane.hamming(rows(x, 1 << 29), 1),
-            OutOfRangeError,
-            "sums up to 4294967295; these may be 4294967296",
-        ),
-        (
-            lambda x: bitlane.jaccard(rows(x, 1 << 29), 1),
-            OutOfRangeError,
-            "sums up to 4294967295; these may be 4294967296",
-        ),
-        (
-            lambda x: bitlane.cardinality(rows(x, 32), dtype="u1"),
-            OutOfRangeError,
-            "uint8 holds sums up to 255; these may be 256",
-        ),
-        (
-            lambda x: bitlane.cardinality(rows(x, 28), dtype="i1"),
-            OutOfRangeError,
-            "int8 holds sums up to 127; these may be 224",
-        ),
-        (
-            lambda x: np.bitwise_or.reduce(x, out=x),
-            ShapeError,
-            r"out: shape \(2, 4\); expected \(4,\)",
-        ),
-        (lambda x: np.add.reduce(x, out=x), ShapeError, r"out: shape \(2, 4\); expected \(4,\)"),
-        (
-            lambda x: np.logical_and.reduce(x, out=x),
-            ShapeError,
-            r"out: shape \(2, 4\); expected \(4,\)",
-        ),
-    ],
-)
 
 
 # --- sums of any integers -------------------------------------------------------------------------

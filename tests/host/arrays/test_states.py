@@ -1,0 +1,236 @@
+"""Arrays refuse bad input and indices by name: nothing is executed, and the device works on."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane import (
+    BusyError,
+    DataTypeError,
+    Device,
+    FreedError,
+    LinkError,
+    OtherDeviceError,
+    OutOfDeviceMemory,
+)
+from bitlane.arrays import elementwise as operations
+from bitlane.arrays import value
+from bitlane.compiler.nodes import Expression, apply
+from bitlane.driver.driver import Driver
+from bitlane.links.link import BytesLike
+from bitlane_rtl.abi import CONTROL_BASE
+from support.host.arrays import link_of, model, random, same
+from support.host.model_link import ModelLink
+
+
+def test_out_of_memory_with_pending_arrays(device: Device) -> None:
+    x = device.asarray(random(3 << 10, "u4"))
+    kept = [device.asarray(random(3 << 10, "u4"))]
+    log = link_of(device).log
+    pending = ~(x ^ x[::-1])
+    before = len(log)
+    with pytest.raises(OutOfDeviceMemory, match="bytes") as caught:
+        pending.get()
+    assert "\n" not in str(caught.value)
+    assert len(log) == before
+    assert pending.pending
+    kept.clear()
+    assert same(pending.get(), ~(x.get() ^ x.get()[::-1]))
+    with pytest.raises(OutOfDeviceMemory):
+        device.asarray(random(1 << 16, "u1"))
+
+
+def test_a_closed_device() -> None:
+    device = model()
+    x = device.asarray(random(5, "u1"))
+    y = x ^ 1
+    device.close()
+    wrong: list[Callable[[], Any]] = [
+        x.get,
+        y.get,
+        lambda: x.__setitem__(0, 1),
+        lambda: device.asarray([1]),
+        lambda: device.bit_xor(x, 1),
+        lambda: x ^ [1] * 5,
+        lambda: np.bitwise_or.reduce(x).item(),
+        lambda: np.array_equal(x, x ^ 1),
+    ]
+    for call in wrong:
+        with pytest.raises(LinkError, match=r"the device is closed; bitlane\.open opens it anew"):
+            call()
+    assert "closed" in repr(x)
+
+
+def test_an_array_that_does_not_fit_says_what_does(device: Device) -> None:
+    size = device.driver.geometry.memory_bytes + 1
+    with pytest.raises(OutOfDeviceMemory, match=r"pass the NumPy array itself.*sim\?memory=") as e:
+        device.asarray(np.zeros(size, np.uint8))
+    assert "\n" not in str(e.value)
+    assert device.bit_not(np.zeros(size, np.uint8)).all()
+
+
+def test_a_closed_device_is_shown_once() -> None:
+    device = model()
+    x = device.asarray(np.zeros(3, np.uint8))
+    device.close()
+    assert repr(x) == (
+        "<bitlane.Array: shape (3,), uint8, on <bitlane.Device: model of the contract, closed>,"
+        " not shown>"
+    )
+
+
+def test_freed_memory(device: Device) -> None:
+    x = device.asarray(random(5, "u1"))
+    view, pending = x[1:], x ^ 1
+    x.free()
+    assert device.driver.allocator.pieces == 0
+    for call in (x.get, view.get, pending.get, lambda: x ^ 1, lambda: x.__setitem__(0, 1)):
+        with pytest.raises(FreedError, match="memory has been freed"):
+            call()
+    x.free()
+    assert "freed" in repr(x)
+
+
+def test_arrays_of_two_devices(device: Device) -> None:
+    other = model()
+    a = random(5, "u1")
+    x, y = device.asarray(a), other.asarray(a)
+    wrong: list[Callable[[], Any]] = [
+        lambda: x ^ y,
+        lambda: device.bit_and(x, y),
+        lambda: np.array_equal(x, y),
+        lambda: np.concatenate([x, y]),
+        lambda: x.__setitem__(..., y),
+        lambda: np.bitwise_xor(x, 1, out=y),
+        lambda: device.bit_xor(y, 1),
+        lambda: bitlane.explain(x ^ 1, y ^ 1),
+    ]
+    for call in wrong:
+        with pytest.raises(OtherDeviceError, match=r"device\.asarray copies it there"):
+            call()
+    assert same((x ^ device.asarray(y)).get(), a ^ a)
+    assert same(x.to_device(other).get(), a)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+class SlowLink(ModelLink):
+    """A link that blocks once, at the next write to the control window after ``wanted`` is set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.wanted, self.entered, self.go = False, Event(), Event()
+
+    def write(self, address: int, data: BytesLike) -> None:
+        if self.wanted and address >= CONTROL_BASE:
+            self.wanted = False
+            self.entered.set()
+            assert self.go.wait(30)
+        super().write(address, data)
+
+
+def test_an_array_that_another_thread_writes() -> None:
+    link = SlowLink(memory_bytes=1 << 15)
+    device = Device(Driver(link))
+    a = random(64, "u4")
+    x, y = device.asarray(a), device.asarray(a)
+    link.wanted = True
+    thread = Thread(target=lambda: x.__ixor__(5))
+    thread.start()
+    assert link.entered.wait(30)
+    try:
+        wrong: list[Callable[[], Any]] = [
+            x.get,
+            (x ^ 1).get,
+            lambda: x.__setitem__(0, 1),
+            lambda: x.__ior__(1),
+            x.free,
+        ]
+        for call in wrong:
+            with pytest.raises(BusyError, match="another thread is writing it"):
+                call()
+    finally:
+        link.go.set()
+        thread.join(30)
+    assert same(x.get(), a ^ 5)
+    assert same(y.get(), a)
+
+
+def test_threads_may_read_the_same_array(device: Device) -> None:
+    a = random(500, "u4")
+    x = device.asarray(a)
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(lambda: (x ^ 3).get()) for _ in range(4)]
+    assert all(same(result.result(), a ^ 3) for result in results)
+
+
+def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = random(64, "u4")
+    part = device.asarray(a) ^ 1
+    whole = part & 3
+    computing = Thread(target=part.get)
+    looked = value._members
+
+    def look(group: Any) -> list[Any]:
+        found = looked(group)
+        if group is whole._value.storages and not computing.ident:
+            computing.start()
+            computing.join(0.2)
+        return found
+
+    monkeypatch.setattr(value, "_members", look)
+    assert same(whole.get(), (a ^ 1) & 3)
+    assert computing.ident
+    computing.join(30)
+    assert not computing.is_alive()
+
+
+def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = random(64, "u4")
+    x = device.asarray(a)
+    parts = [x ^ 1]
+
+    def interrupted(*operands: Any, **options: Any) -> Expression:
+        node = apply(*operands, **options)
+        parts[0].get()
+        return node
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "apply", interrupted)
+        whole = parts[0] & 3
+    parts.clear()
+    x[...] = 0
+    assert same(whole.get(), (a ^ 1) & 3)
+
+
+# --- unsupported calls --------------------------------------------------------------------------
+
+
+MORE = np.ones((4, 3, 4), bool)
+"""Truth values with one axis more than the array of the next test."""
+
+
+A, W = np.ones((4, 6), np.uint8), np.ones((4, 7), np.uint8)
+"""Elements of a shape that fits an array of 4 by 6 elements, and of another one."""
+
+
+def test_axes_of_one_element_before_the_others_are_copied() -> None:
+    x, y = model().asarray(A), A.copy()
+    mask = A.cumsum().reshape(4, 6) % 3 == 0
+    for each in (x, y):
+        np.copyto(each, A[None] * 7, where=mask)
+        each[1:] = A[None, 1:] * 5
+    assert same(x.get(), y)
+
+
+F = DataTypeError, "float32|floats"
