@@ -104,6 +104,8 @@ def test_arrays_of_two_devices(device: Device) -> None:
         lambda: x ^ y,
         lambda: device.bit_and(x, y),
         lambda: np.array_equal(x, y),
+        lambda: np.equal(x, y),
+        lambda: np.logical_or(x, y),
         lambda: np.concatenate([x, y]),
         lambda: x.__setitem__(..., y),
         lambda: np.bitwise_xor(x, 1, out=y),

@@ -1,6 +1,5 @@
 """Comparisons, tests, `any`, `all` and counts of elements: NumPy's truth values, in few passes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 import bitlane
 from bitlane import Device, array_api
-from bitlane.errors import OtherDeviceError, UnsupportedError
+from bitlane.errors import UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same
 from support.host.beside_numpy import special
@@ -151,47 +150,6 @@ def test_differences_of_long_rows_are_not_stored() -> None:
 
 # --- passes ---------------------------------------------------------------------------------------
 
-PASSES: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
-    "equal": (lambda x, y: x == y, ["COUNT_XOR TEST NEGATE"]),
-    "not equal": (lambda x, y: x != y, ["COUNT_XOR TEST"]),
-    "inverted equal": (lambda x, y: ~(x == y), ["COUNT_XOR TEST"]),
-    "twice inverted": (lambda x, y: ~~(x == y), ["COUNT_XOR TEST NEGATE"]),
-    "logical not of equal": (lambda x, y: np.logical_not(x == y), ["COUNT_XOR TEST"]),
-    "not": (lambda x, y: np.logical_not(x), ["COUNT TEST NEGATE"]),
-    "or": (lambda x, y: np.logical_or(x, y), ["COUNT_OR TEST"]),
-    "and": (lambda x, y: np.logical_and(x, y), ["COUNT TEST", "COUNT TEST", "AND"]),
-    "truth": (lambda x, y: x.astype(bool), ["COUNT TEST"]),
-    "truth of logic": (lambda x, y: (x & y).astype(bool), ["COUNT_AND TEST"]),
-    "a bit": (lambda x, y: (x & 4) != 0, ["COUNT_AND TEST"]),
-    "count": (lambda x, y: np.count_nonzero(x ^ y), ["COUNT_XOR TEST SUM", "AND"]),
-    "count of equal": (lambda x, y: np.count_nonzero(x == y), ["COUNT_XOR TEST NEGATE SUM", "AND"]),
-    "count of not equal": (lambda x, y: (~(x == y)).sum(1, "u4"), ["COUNT_XOR TEST SUM"]),
-    "any": (lambda x, y: np.any(x & y), ["COUNT_AND SUM", "COUNT TEST"]),
-    "all": (lambda x, y: np.all(x), ["COUNT TEST NEGATE SUM", "COUNT TEST NEGATE"]),
-    "all equal": (lambda x, y: np.all(x == y, 1), ["COUNT_XOR TEST SUM", "COUNT TEST NEGATE"]),
-}
-
-
-@pytest.mark.parametrize(("make", "expected"), PASSES.values(), ids=PASSES)
-def test_tests_take_no_pass_beside_the_logic(
-    device: Device, make: Callable[[Any, Any], Any], expected: list[str]
-) -> None:
-    a, b = random((5, 12), "u4", 1) & np.uint32(6), random((5, 12), "u4", 2) & np.uint32(5)
-    result = make(device.asarray(a), device.asarray(b))
-    assert passes(result) == expected
-    assert np.array_equal(result.get(), make(a, b))
-
-
-def test_floats_take_the_passes_that_the_page_says(device: Device) -> None:
-    x, y = device.asarray(special("f4")), device.asarray(special("f4"))
-    calls = [x == 1.5, x == 0, np.signbit(x), x.astype(bool)]
-    assert [len(passes(each)) for each in calls] == [1] * 4
-    assert [len(passes(each)) for each in (np.isfinite(x), np.isinf(x), np.count_nonzero(x))] == [
-        2
-    ] * 3
-    assert [len(passes(each)) for each in (np.isnan(x), x == x)] == [3, 3]
-    assert [len(passes(each)) for each in (x == y, x != y)] == [8, 8]
-
 
 def test_truth_values_that_others_need_are_written_once(device: Device) -> None:
     a, b = random(40, "u2", 1) % np.uint16(3), random(40, "u2", 2) % np.uint16(3)
@@ -273,14 +231,6 @@ def test_comparisons_are_computed_before_their_operands_change(device: Device) -
     equal = x == a
     x[...] = 0
     assert equal.get().all()
-
-
-def test_arrays_on_two_devices_are_refused(device: Device) -> None:
-    x = device.asarray(np.zeros(3, np.uint8))
-    other = model().asarray(np.zeros(3, np.uint8))
-    for function in (np.equal, np.logical_or, np.array_equal):
-        with pytest.raises(OtherDeviceError, match="expected one on"):
-            function(x, other)
 
 
 def test_a_device_without_the_lane_is_refused_by_name() -> None:

@@ -1,6 +1,5 @@
 """Assigned values are those from before the assignment, wherever operands and target lie."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import assign
-from bitlane.compiler.nodes import Constant, Expression, Stored, apply, widen, window
+from bitlane.compiler.nodes import Constant, Stored, apply, widen, window
 from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, ShapeError
 from bitlane_rtl.abi import Op
@@ -45,29 +44,6 @@ class Bench:
 
 
 HALF = slice(None, 6)
-PARTS = {
-    "the very same": (HALF, HALF),
-    "a column further": (HALF, slice(1, 7)),
-    "a column before": (slice(1, 7), HALF),
-    "another order": (HALF, slice(5, None, -1)),
-    "every other": (HALF, slice(None, None, 2)),
-    "elsewhere": (HALF, slice(6, None)),
-}
-
-
-@pytest.mark.parametrize(("to", "by"), PARTS.values(), ids=PARTS)
-@pytest.mark.parametrize("op", [Op.XOR, Op.SHIFT_LEFT, Op.COPY])
-def test_what_is_read_is_what_was_there_before(to: slice, by: slice, op: Op) -> None:
-    bench = Bench()
-    (target, array), (operand, values) = bench.part(slice(None), to), bench.part(slice(None), by)
-    if op is Op.COPY:
-        assign(bench.driver, target, operand)
-        array[...] = values.copy()
-    else:
-        assign(bench.driver, target, apply(op, target, operand))
-        array[...] = {Op.XOR: np.bitwise_xor, Op.SHIFT_LEFT: np.left_shift}[op](array, values)
-    assert np.array_equal(download(bench.driver, bench.node), bench.array)
-    assert bench.driver.allocator.pieces == 1
 
 
 def test_the_last_operation_writes_to_the_target_itself() -> None:
@@ -102,30 +78,6 @@ def test_assigning_a_tensor_to_itself_does_nothing() -> None:
     bench = Bench()
     assign(bench.driver, bench.node, bench.node)
     assert bench.passes() == []
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (lambda row: Constant(b"\1\2\3\4"), lambda row: 0x04030201),
-        (lambda row: row, lambda row: row),
-        (lambda row: apply(Op.NOT, row), lambda row: ~row),
-        (lambda row: widen(window(row, 2, (12,), (4,), 2), 4, signed=True), None),
-    ],
-    ids=["constant", "row", "expression", "cast of bytes of the target"],
-)
-def test_values_broadcast(
-    value: Callable[[Expression], Expression], expected: Callable[[Array], Any] | None
-) -> None:
-    bench = Bench()
-    row, numbers = bench.part(slice(2, 3))
-    row = window(row, 0, (12,), (4,))
-    assign(bench.driver, bench.node, value(row))
-    numbers = numbers[0].copy()
-    bench.array[...] = (
-        (numbers.view("i4") >> 16).view("u4") if expected is None else expected(numbers)
-    )
-    assert np.array_equal(download(bench.driver, bench.node), bench.array)
 
 
 def test_targets_may_lie_off_their_elements_places() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.nodes import Constant, Expression, apply, broadcast, widen, window
+from bitlane.compiler.nodes import Constant, Expression, apply, widen
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceFault, OutOfDeviceMemory, UnsupportedError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
@@ -34,25 +34,6 @@ def value(driver: Driver, root: Expression) -> NDArray[Any]:
     return download(driver, evaluate(driver, [root])[0])
 
 
-def test_operands_broadcast_and_constants_repeat(driver: Driver) -> None:
-    a, b = random((5, 7), "u2"), random((5, 1), "u2", 2)
-    x = apply(Op.XOR, upload(driver, a), upload(driver, b))
-    assert x.shape == (5, 7)
-    assert np.array_equal(value(driver, x), a ^ b)
-    x = apply(Op.AND, upload(driver, a), Constant(b"\x0f\xf0"))
-    assert np.array_equal(value(driver, x), a & 0xF00F)
-    assert np.array_equal(value(driver, broadcast(Constant(b"\x01\x02"), (3,))), [0x201] * 3)
-
-
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(("narrow", "wide"), [(1, 2), (1, 8), (2, 4), (4, 8), (4, 4)])
-def test_widened_elements_keep_values(driver: Driver, narrow: int, wide: int, signed: bool) -> None:
-    kind = "i" if signed else "u"
-    a = random((9, 5), f"{kind}{narrow}")
-    x = widen(upload(driver, a), wide, signed=signed)
-    assert np.array_equal(value(driver, x), a.astype(f"{kind}{wide}").view(f"u{wide}"))
-
-
 @pytest.mark.parametrize(
     ("ports", "narrow", "wide", "signed", "expected"),
     [
@@ -70,16 +51,6 @@ def test_zeros_are_added_as_the_circuit_does_it_fastest(
     x = widen(upload(driver, random(2048, f"u{narrow}")), wide, signed=signed)
     evaluate(driver, [x])
     assert [Op(record.op).name for record in link.log] == expected
-
-
-def test_windows_are_other_elements_of_the_same_memory(driver: Driver) -> None:
-    a = random((6, 4), "u4")
-    x = apply(Op.NOT, upload(driver, a))
-    low = window(x, 0, (4, 6), (4, 16), 2)
-    part = window(low, 16 + 4, (2, 5), (8, 16))
-    expected = (~a).T.astype("u2")
-    assert np.array_equal(value(driver, low), expected)
-    assert np.array_equal(value(driver, part), expected[1::2, 1:])
 
 
 def test_results_lie_like_their_operands(driver: Driver, link: ModelLink) -> None:

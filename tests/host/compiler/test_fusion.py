@@ -1,7 +1,6 @@
 """Inversions and counts need no separate pass where the circuit can fuse them."""
 
 import doctest
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +21,6 @@ from bitlane.compiler.nodes import (
     window,
 )
 from bitlane.driver.driver import Driver
-from bitlane.lowering.routes import Options
 from bitlane_rtl.abi import Op
 from support.host.model_link import ModelLink
 from support.host.tensors import download, upload
@@ -59,114 +57,6 @@ def bench() -> Bench:
 
 def invert(x: Expression) -> Expression:
     return apply(Op.NOT, x)
-
-
-class Node:
-    """An expression with NumPy's operators, so that one function is a node and its answer."""
-
-    def __init__(self, of: Expression) -> None:
-        self.of = of
-
-    def __invert__(self) -> "Node":
-        return Node(invert(self.of))
-
-    def __and__(self, other: "Node") -> "Node":
-        return Node(apply(Op.AND, self.of, other.of))
-
-    def __or__(self, other: "Node") -> "Node":
-        return Node(apply(Op.OR, self.of, other.of))
-
-    def __xor__(self, other: "Node | int") -> "Node":
-        return Node(apply(Op.XOR, self.of, expression(other)))
-
-
-def expression(x: Node | int) -> Expression:
-    return Constant(x.to_bytes(4, "little")) if isinstance(x, int) else x.of
-
-
-def inverted(op: Op, a: Any, b: Any) -> Any:
-    """Return NAND, NOR or XNOR, on arrays with the operators of NumPy."""
-    if isinstance(a, Node):
-        return Node(apply(op, a.of, expression(b)))
-    return ~{Op.NAND: a & b, Op.NOR: a | b, Op.XNOR: a ^ b}[op]
-
-
-def copy(x: Any) -> Any:
-    return Node(apply(Op.COPY, x.of)) if isinstance(x, Node) else x
-
-
-def shift(x: Any, count: Any) -> Any:
-    """Return a saturating arithmetic shift to the right."""
-    if isinstance(x, Node):
-        return Node(
-            apply(Op.SHIFT_RIGHT, x.of, count.of, options=Options.SATURATE | Options.ARITHMETIC)
-        )
-    return np.right_shift(x.view("i4"), np.minimum(count, 31).view("i4"))
-
-
-ONES = 0xFFFFFFFF
-
-CASES: dict[str, tuple[Callable[..., Any], list[str]]] = {
-    "not and": (lambda a, b, c, d: ~(a & b), ["NAND"]),
-    "not or": (lambda a, b, c, d: ~(a | b), ["NOR"]),
-    "inverted operand of xor": (lambda a, b, c, d: ~a ^ b, ["XNOR"]),
-    "both operands of and inverted": (lambda a, b, c, d: ~a & ~b, ["NOR"]),
-    "both operands of nor inverted": (lambda a, b, c, d: inverted(Op.NOR, ~a, ~b), ["AND"]),
-    "one inverted, and one that can be": (lambda a, b, c, d: ~a & (c | d), ["NOR", "NOR"]),
-    "one inverted operand of and": (lambda a, b, c, d: ~a & b, ["NOT", "AND"]),
-    "double inversions": (lambda a, b, c, d: ~~(~~a ^ b), ["XOR"]),
-    "inversions all over a parity": (
-        lambda a, b, c, d: ~(~a ^ b) ^ ~inverted(Op.XNOR, c, ~d),
-        ["XOR", "XOR", "XNOR"],
-    ),
-    "an inversion through an arithmetic shift": (
-        lambda a, b, c, d: shift(~(a & b), c),
-        ["NAND", "SHIFT_RIGHT"],
-    ),
-    "ones that invert": (lambda a, b, c, d: (a & b) ^ ONES, ["NAND"]),
-    "zeros that invert, and ones that do not": (
-        lambda a, b, c, d: inverted(Op.XNOR, a, 0) | ~inverted(Op.XNOR, b, ONES),
-        ["NAND"],
-    ),
-    "a constant of other bits": (lambda a, b, c, d: (a & b) ^ 0xFEFFFFFF, ["AND", "XOR"]),
-    "copies inside": (lambda a, b, c, d: copy(a) & copy(b | c), ["OR", "AND"]),
-}
-
-
-@pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
-def test_inversions_are_fused(bench: Bench, make: Callable[..., Any], expected: list[str]) -> None:
-    assert sorted(bench.passes(make(*map(Node, bench.leaves)).of)) == sorted(expected)
-    assert np.array_equal(bench.values()[0], make(*bench.arrays).view("u4"))
-
-
-def row_of(x: Any, rows: int) -> Any:
-    """Return a matrix of ``rows``, or the first row alone."""
-    shape = (32,) if rows == 1 else (rows, 32)
-    if isinstance(x, Node):
-        return Node(window(x.of, 0, shape, (128, 4)[-len(shape) :]))
-    return x[: 32 * rows].reshape(shape)
-
-
-COUNTED: dict[str, tuple[Callable[..., Any], list[str], list[str]]] = {
-    "logic": (lambda a, b: a ^ b, ["COUNT_XOR"], ["XOR", "COUNT"]),
-    "an inverted tensor": (lambda a, b: ~a, ["COUNT_XOR"], ["NOT", "COUNT"]),
-    "inverted operands": (lambda a, b: inverted(Op.NAND, ~a, ~b), ["COUNT_OR"], ["OR", "COUNT"]),
-    "an inversion too many": (lambda a, b: ~(a & b), ["NAND", "COUNT"], ["NAND", "COUNT"]),
-    "a broadcast row": (lambda a, b: row_of(a, 32) & row_of(b, 1), ["COUNT_AND"], ["AND", "COUNT"]),
-}
-
-
-@pytest.mark.parametrize("itemsize", [1, 4])
-@pytest.mark.parametrize(("make", "at_once", "apart"), COUNTED.values(), ids=COUNTED)
-def test_logic_and_the_count_behind_it_are_one_pass_where_the_circuit_can(
-    make: Callable[..., Any], at_once: list[str], apart: list[str], itemsize: int
-) -> None:
-    plain = frozenset(op for op in Op if not op.counts) | {Op.COUNT}
-    for ops, expected in ((frozenset(Op), at_once), (plain, apart)):
-        bench = Bench(ModelLink(memory_bytes=1 << 17, ops=ops))
-        node = make(*map(Node, bench.leaves[:2])).of
-        assert bench.passes(apply(Op.COUNT, node, itemsize=itemsize)) == expected
-        assert np.array_equal(bench.values()[0], np.bitwise_count(make(*bench.arrays[:2])))
 
 
 def test_logic_that_others_need_is_not_counted_on_the_way(bench: Bench) -> None:

@@ -24,41 +24,12 @@ from support.host.model_link import ModelLink
 from support.host.tensors import download, upload
 
 
-@pytest.mark.parametrize("op", [Op.AND, Op.OR, Op.XOR])
-def test_logic_count_and_sum_are_one_command(driver: Driver, link: ModelLink, op: Op) -> None:
-    a, b = random((90, 16), "u4"), random((16,), "u4")
-    both = apply(op, upload(driver, a), upload(driver, b))
-    (sums,) = evaluate(driver, [add_up(apply(Op.COUNT, both, itemsize=4), (1,))])
-    (record,) = link.log
-    assert (Op(record.op).counted, Mode(record.control["Y_MODE"])) == (op, Mode.SUM)
-    logic = {Op.AND: a & b, Op.OR: a | b, Op.XOR: a ^ b}[op]
-    assert np.array_equal(download(driver, sums), np.bitwise_count(logic).sum(1))
-
-
-def test_without_the_fused_count_logic_is_a_pass_of_its_own() -> None:
-    link = ModelLink(ops=frozenset(Op) - {Op.COUNT_XOR})
-    driver = Driver(link)
-    a = random((9, 16), "u4")
-    x = upload(driver, a)
-    sums = add_up(apply(Op.COUNT, apply(Op.XOR, x, window(x, 0, (16,), (4,)))), (1,))
-    (got,) = evaluate(driver, [sums])
-    assert [Op(record.op) for record in link.log] == [Op.XOR, Op.COUNT]
-    assert np.array_equal(download(driver, got), np.bitwise_count(a ^ a[0]).sum(1))
-
-
 def test_elements_that_are_no_run_are_packed_first(driver: Driver, link: ModelLink) -> None:
     a, b = random((5, 7, 6), "u4"), random((7, 1), "u4")
     differ = apply(Op.XOR, upload(driver, a), upload(driver, b))
     (sums,) = evaluate(driver, [add_up(apply(Op.COUNT, differ), (0, 2))])
     assert [Op(record.op) for record in link.log] == [Op.XOR, Op.COUNT]
     assert np.array_equal(download(driver, sums), np.bitwise_count(a ^ b).sum((0, 2)))
-
-
-def test_a_sum_is_an_operand_like_any_other(driver: Driver) -> None:
-    a = random((12, 8), "u4")
-    sums = add_up(apply(Op.COUNT, upload(driver, a)), (1,))
-    (got,) = evaluate(driver, [apply(Op.XOR, sums, Constant(b"\1\0\0\0"))])
-    assert np.array_equal(download(driver, got), np.bitwise_count(a).sum(1) ^ 1)
 
 
 def test_counts_that_are_wanted_too_are_counted_besides(driver: Driver, link: ModelLink) -> None:
@@ -78,14 +49,6 @@ def test_a_value_that_repeats_is_not_written_over_by_its_sum(driver: Driver) -> 
     sums, inverted = evaluate(driver, roots)
     assert np.array_equal(download(driver, sums), np.bitwise_count(a << 1).ravel() * 5)
     assert np.array_equal(download(driver, inverted), ~(a << 1))
-
-
-def test_sums_can_be_written_over_what_they_are_of(driver: Driver) -> None:
-    a = random((16, 16), "u4")
-    stored = upload(driver, a)
-    assign(driver, stored, add_up(apply(Op.COUNT, stored), (1,)))
-    expected = np.broadcast_to(np.bitwise_count(a).sum(1), (16, 16))
-    assert np.array_equal(download(driver, stored), expected)
 
 
 def test_one_pass_is_explained_beside_two(driver: Driver, link: ModelLink) -> None:
@@ -126,17 +89,6 @@ def test_only_counts_are_added_up(driver: Driver) -> None:
 # --- joined parts ---------------------------------------------------------------------------------
 
 
-def test_parts_lie_one_behind_the_other(driver: Driver) -> None:
-    a, b = random((3, 4), "u2", 1), random((3, 2), "u2", 2)
-    x, y = upload(driver, a), upload(driver, b)
-    none = window(x, 0, (3, 0), (8, 2))
-    made = join([x, apply(Op.NOT, y), none, broadcast(Constant(b"\7\0"), (3, 1))], 1)
-    (result,) = evaluate(driver, [made])
-    wanted = np.concatenate([a, ~b, np.full((3, 1), 7, "u2")], 1)
-    assert np.array_equal(download(driver, result), wanted)
-    assert made.cached is result
-
-
 def test_parts_are_fused(driver: Driver) -> None:
     x, y = (upload(driver, random((4,), "u1", seed)) for seed in (1, 2))
     inverse = apply(Op.NOT, apply(Op.XOR, x, y))
@@ -158,17 +110,6 @@ def test_any_bit_of_a_part_may_be_1() -> None:
     bits = [apply(Op.COPY, part) for part in parts]
     assert possible_bits(join(bits, 0), lambda _: None) == 5
     assert possible_bits(join(bits[::-1], 0), lambda _: None) == 5
-
-
-def test_a_target_takes_all_parts(driver: Driver) -> None:
-    a, b = random((3, 2), "u1", 1), random((3, 2), "u1", 2)
-    target = upload(driver, np.zeros((3, 8), np.uint8))
-    x, y = upload(driver, a), upload(driver, b)
-    every_other = window(target, 0, (3, 4), (8, 2))
-    assign(driver, every_other, join([apply(Op.XOR, x, y), y], 1))  # type: ignore[arg-type]
-    wanted = np.zeros((3, 8), np.uint8)
-    wanted[:, ::2] = np.concatenate([a ^ b, b], 1)
-    assert np.array_equal(download(driver, target), wanted)
 
 
 def test_a_target_that_is_a_part_is_read_first(driver: Driver) -> None:
