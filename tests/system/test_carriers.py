@@ -1,4 +1,4 @@
-"""The operators give NumPy's results on every carrier: devices, a pool of them, a Dask cluster."""
+"""Operators and searches give NumPy's results on each carrier: devices, a pool, a Dask cluster."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import bitlane
 from support.host.arrays import INTEGERS, TYPES, random, same
 from support.host.beside_numpy import IN_NUMPY, LAYOUTS, content, ways_of_axes
+from support.host.neighbours import nearest, within
 from support.seeds import slow
 from support.system.devices import DEFAULT, DEVICES, NARROW, WISHBONE, opened
 
@@ -60,16 +61,26 @@ def _cluster() -> Iterator[Compute]:
     with cluster_of(2) as client:
         bitlane.dask.equip(client)
 
+        def cut(x: NDArray[Any]) -> Any:
+            return da.from_array(x, chunks=tuple(-(-n // 3) or 1 for n in x.shape))
+
         def compute(name: str, *operands: Any, **options: Any) -> Any:
+            cut_one = int(name == "search")
             chunked = [
-                da.from_array(x, chunks=tuple(-(-n // 3) or 1 for n in x.shape))
-                if isinstance(x, np.ndarray) and number != 1 and x.size
-                else x
+                cut(x) if isinstance(x, np.ndarray) and number == cut_one and x.size else x
                 for number, x in enumerate(operands)
             ]
             lazy = getattr(bitlane.dask, name)(*chunked, **options)
-            got = client.compute(lazy).result(SECONDS) if hasattr(lazy, "dask") else lazy
-            assert (lazy.shape, lazy.dtype) == (np.shape(got), got.dtype)
+            if not isinstance(lazy, tuple):
+                return get([lazy])[0]
+            return get(list(lazy))
+
+        def get(lazy: list[Any]) -> list[Any]:
+            got = [client.compute(x).result(SECONDS) if hasattr(x, "dask") else x for x in lazy]
+            for told, one in zip(lazy, got, strict=True):
+                unknown = any(n != n for n in told.shape)
+                assert told.dtype == one.dtype
+                assert unknown or told.shape == np.shape(one)
             return got
 
         yield compute
@@ -146,3 +157,45 @@ def test_any_byte_of_a_boolean_but_0_is_true(compute: Compute) -> None:
         one = name in (*ONE, "cardinality")
         got = compute(name, *((x,) if one else (x, y)))
         expect(got, numpys(*((true,) if one else (true, other))), name)
+
+
+def expect_all(got: Any, wanted: Any, replay: object) -> None:
+    for one, other in zip(got, wanted, strict=True):
+        expect(one, other, replay)
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+@pytest.mark.parametrize("row_bytes", [7, slow(1), slow(16), slow(129)])
+def test_searches(compute: Compute, metric: str, row_bytes: int) -> None:
+    rows = random((900, row_bytes), "u1", 1) & 3
+    rows[500:700] = rows[:200]
+    queries = rows[[0, 199, 700]]
+    for k in (7, 1000):
+        found = compute("search", queries, rows, k, metric=metric)
+        expect_all(found, nearest(queries, rows, k, metric), (metric, k))
+    radius = 4 if metric == "hamming" else 0.6
+    found = compute("search", queries, rows, radius=radius, metric=metric)
+    expect_all(found, within(queries, rows, radius, metric), metric)
+    near = nearest(queries, rows, 7, metric)
+    _, indices = compute("search", queries, rows, 7, radius=radius, metric=metric)
+    expect(indices, np.where(near[0] < radius, near[1], -1), metric)
+    ids = 3 * np.arange(len(rows))[::-1]
+    _, named = compute("search", queries, rows, 7, metric=metric, ids=ids)
+    expect(named, ids[near[1]], metric)
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.3, 1])
+def test_searches_among_some_rows(compute: Compute, share: float) -> None:
+    rows, generator = random((900, 16), "u1", 1), np.random.default_rng(2)
+    mask, ids = generator.random(900) < share, generator.permutation(900) + 2**62
+    some, queries = rows[mask], rows[[0, 499, 700]]
+    for named, options in (
+        (np.arange(900), {"select": mask}),
+        (ids, {"ids": ids, "select": bitlane.IDSelectorNot(ids[~mask])}),
+    ):
+        distances, found = nearest(queries, some, 7)
+        wanted = distances, np.append(named[mask], -1)[found]
+        expect_all(compute("search", queries, rows, 7, **options), wanted, share)
+        limits, distances, found = within(queries, some, 50)
+        got = compute("search", queries, rows, radius=50, **options)
+        expect_all(got, (limits, distances, named[mask][found]), share)

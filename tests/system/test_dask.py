@@ -26,7 +26,7 @@ from bitlane.errors import (
     ShapeError,
 )
 from support.host.arrays import model, random, same
-from support.host.neighbours import nearest, within
+from support.host.neighbours import nearest
 from support.processes import succeed
 from support.system.clusters import SECONDS, cluster_of
 
@@ -104,57 +104,6 @@ def test_counts_of_chosen_elements(cluster: Client, axis: Any, dtype: str) -> No
         for one, wanted, told in zip(get(lazy, cluster), expected, lazy, strict=True):
             assert same(np.asarray(one), np.asarray(wanted))
             assert (told.shape, told.dtype) == (np.shape(wanted), wanted.dtype)
-
-
-@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
-def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
-    rows = random((3000, 16), "u1", 1)
-    rows[2000:2500] = rows[:500]
-    queries = rows[[0, 499, 2700]]
-    database = da.from_array(rows, chunks=(700, 9))
-    for k in (7, 900):
-        lazy = bitlane.dask.search(queries, database, k, metric=metric)
-        expected = nearest(queries, rows, k, metric)
-        for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
-            assert same(one, other)
-            assert (told.shape, told.dtype) == (other.shape, other.dtype)
-    near, radius = (1, 40) if metric == "hamming" else (0.5, 0.6)
-    both = bitlane.dask.search(queries, database, 7, radius=near, metric=metric)
-    _, indices = get(both, cluster)
-    expected = nearest(queries, rows, 7, metric)
-    assert same(indices, np.where(expected[0] < near, expected[1], -1))
-    assert [x.shape for x in both] == [(3, 7), (3, 7)]
-    ids = 3 * np.arange(len(rows))[::-1]
-    _, named = get(bitlane.dask.search(queries, database, 7, metric=metric, ids=ids), cluster)
-    assert same(named, ids[expected[1]])
-    found = get(bitlane.dask.search(queries, database, radius=radius, metric=metric), cluster)
-    for one, other in zip(found, within(queries, rows, radius, metric), strict=True):
-        assert same(one, other)
-
-
-@pytest.mark.parametrize("share", [0, 0.001, 0.3, 1])
-def test_a_search_among_some_rows(cluster: Client, share: float) -> None:
-    rows = random((3000, 16), "u1", 1)
-    generator = np.random.default_rng(2)
-    mask = generator.random(3000) < share
-    ids = generator.permutation(3000) + 2**62
-    some, queries, database = rows[mask], rows[[0, 499, 2700]], da.from_array(rows, chunks=(700, 9))
-    for named, options, select in [
-        (np.arange(3000), {}, mask),
-        (ids, {"ids": ids}, bitlane.IDSelectorNot(ids[~mask])),
-    ]:
-        lazy = bitlane.dask.search(queries, database, 7, select=select, **options)
-        distances, found = nearest(queries, some, 7)
-        expected = distances, np.append(named[mask], -1)[found]
-        for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
-            assert same(one, other)
-            assert (told.shape, told.dtype) == (other.shape, other.dtype)
-        lazy = bitlane.dask.search(queries, database, radius=50, select=select, **options)
-        limits, distances, found = within(queries, some, 50)
-        for one, other in zip(
-            get(lazy, cluster), (limits, distances, named[mask][found]), strict=True
-        ):
-            assert same(one, other)
 
 
 def test_a_chunk_without_a_row_that_counts_is_not_computed(cluster: Client) -> None:

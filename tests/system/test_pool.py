@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep
-from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -26,7 +25,6 @@ from support.board.driver import DriverDevice
 from support.board.model import BoardModel
 from support.board.pty import terminal
 from support.host.arrays import model, random, same
-from support.host.neighbours import nearest, within
 from support.processes import succeed
 from support.system.devices import DEFAULT, NARROW
 
@@ -66,45 +64,6 @@ def test_an_output_may_overlap_what_is_read(pool: bitlane.Pool) -> None:
     out = memory[1:]
     assert pool.bit_and(memory[1:], memory[:-1], out=out) is out
     assert same(memory, expected)
-
-
-@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
-def test_what_is_found_is_joined(pool: bitlane.Pool, metric: str) -> None:
-    rows = random((3000, 16), "u1", 1)
-    rows[2000:2500] = rows[:500]
-    queries = rows[[0, 499, 2700]]
-    with bitlane.open(DEFAULT) as device:
-        radius = 50 if metric == "hamming" else 0.6
-        choices: list[dict[str, Any]] = [{"k": 7}, {"k": 4000}, {"k": 7, "radius": radius}]
-        choices += [{"k": 4000, "radius": 60}, {"radius": radius}, {"radius": 0}]
-        for options in choices:
-            expected = device.search(queries, rows, metric=metric, **options)
-            found = pool.search(queries, rows, metric=metric, **options)
-            for one, other in zip(found, expected, strict=True):
-                assert same(one, other), options
-    distances, indices = pool.search(queries[:0], rows[:0])
-    assert distances.shape == indices.shape == (0, 10)
-
-
-@pytest.mark.parametrize("share", [0, 0.001, 0.3, 1])
-def test_a_search_among_some_rows(pool: bitlane.Pool, share: float) -> None:
-    rows = random((3000, 16), "u1", 1)
-    generator = np.random.default_rng(2)
-    mask = generator.random(3000) < share
-    ids = generator.permutation(3000) + 2**62
-    some, queries = rows[mask], rows[[0, 499, 2700]]
-    for named, options, select in [
-        (np.arange(3000), {}, mask),
-        (ids, {"ids": ids}, bitlane.IDSelectorNot(ids[~mask])),
-    ]:
-        distances, found = nearest(queries, some, 7)
-        got = pool.search(queries, rows, 7, select=select, **options)
-        assert same(got[0], distances)
-        assert same(got[1], np.append(named[mask], -1)[found])
-        limits, distances, found = within(queries, some, 50)
-        got = pool.search(queries, rows, radius=50, select=select, **options)
-        for one, other in zip(got, (limits, distances, named[mask][found]), strict=True):
-            assert same(one, other)
 
 
 def test_more_queries_than_a_piece_has(pool: bitlane.Pool) -> None:

@@ -10,25 +10,13 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.demo import digits
 from support.host.arrays import same
-from support.host.neighbours import nearest, within
-from support.seeds import slow
+from support.host.neighbours import nearest
 from support.system.devices import DEFAULT, link_of, noise, opened
 
 
 def expect(got: tuple[NDArray[Any], ...], expected: tuple[NDArray[Any], ...]) -> None:
     for one, other in zip(got, expected, strict=True):
         assert same(one, other)
-
-
-@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
-@pytest.mark.parametrize("row_bytes", [slow(1), 7, slow(64), slow(129)])
-def test_the_nearest_are_found(device: bitlane.Device, metric: str, row_bytes: int) -> None:
-    rows = noise(90 * row_bytes, 1).reshape(90, row_bytes) & 3
-    queries = noise(5 * row_bytes, 2).reshape(5, row_bytes) & 3
-    expect(device.search(queries, rows, 7, metric=metric), nearest(queries, rows, 7, metric))
-    radius = 4 if metric == "hamming" else 0.6
-    got = device.search(queries, rows, radius=radius, metric=metric)
-    expect(got, within(queries, rows, radius, metric))
 
 
 @pytest.mark.slow

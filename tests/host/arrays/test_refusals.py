@@ -26,6 +26,12 @@ x != np.zeros(3, "u1")  # ShapeError: do not broadcast
 x.view("u4").astype("u8") == 2.0 ** 60  # DataTypeError: which NumPy rounds
 x.view("f4") == 10 ** 400  # OutOfRangeError: expected a number that float64
 np.any(x, axis=2)  # ShapeError: axis: 2
+xp.any(A)  # DataTypeError: expected an array on a device
+xp.all(A)  # DataTypeError: expected an array on a device
+xp.count_nonzero(A)  # DataTypeError: expected an array on a device
+xp.isnan(A)  # DataTypeError: expected an array on a device
+xp.bitwise_and(1, 2)  # DataTypeError: expected an array on a device
+xp.positive(x == x)  # DataTypeError: x: data type bool; the sign \+ expects numbers
 np.equal(x, 1, dtype="O")  # NotOfferedError: np\.equal: dtype is not offered
 np.array_equal(x, x, equal_nan=True)  # NotOfferedError: equal_nan
 abs(x)  # NotOfferedError: abs

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bitlane
-from bitlane import Device, array_api
+from bitlane import Device
 from bitlane.errors import UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same
@@ -272,23 +272,6 @@ def test_a_device_of_logic_alone_compares_whole_arrays() -> None:
     assert not np.array_equal(x, a[::-1])
     with pytest.raises(UnsupportedError, match="built without COUNT"):
         (x == a).get()
-
-
-def test_the_array_apis_functions(device: Device) -> None:
-    xp = array_api
-    a, b = random((2, 3), "i2", 1) % np.int16(2), random((2, 3), "i2", 2) % np.int16(2)
-    x, y = xp.asarray(a, device=device), xp.asarray(b, device=device)
-    for name in ("equal", "not_equal", "logical_and", "logical_or", "logical_xor"):
-        assert same(getattr(xp, name)(x, y).get(), getattr(np, name)(a, b))
-    for name in ("logical_not", "isnan", "isinf", "isfinite", "signbit"):
-        assert same(getattr(xp, name)(x).get(), getattr(np, name)(a))
-    for axis, keep in ((None, False), (1, True), ((0, 1), False)):
-        for name in ("any", "all", "count_nonzero"):
-            expected = np.asarray(getattr(np, name)(a, axis=axis, keepdims=keep))
-            assert same(getattr(xp, name)(x, axis=axis, keepdims=keep).get(), expected)
-    for call in (xp.any, xp.all, xp.count_nonzero, xp.isnan):
-        with pytest.raises(bitlane.DataTypeError, match="expected an array on a device"):
-            call(a)
 
 
 @pytest.mark.parametrize("thing", [None, "a", b"a", np.str_("a"), ""])

@@ -202,81 +202,51 @@ def test_operands_of_the_host_are_converted_piece_by_piece() -> None:
     assert same(out, b.astype("i4") >> a)
 
 
-BIG: dict[str, Callable[[Device, NDArray[Any]], tuple[Any, Any]]] = {
-    "asarray": lambda d, a: (d.asarray(a.astype(">u4")), a),
-    "asarray as": lambda d, a: (d.asarray(a, dtype=">u4"), a),
-    "asarray of an array as": lambda d, a: (d.asarray(d.asarray(a), dtype=">u4"), a),
-    "array_api.asarray": lambda d, a: (xp.asarray(a, dtype=np.dtype(">u4"), device=d), a),
-    "empty": lambda d, a: (xp.empty(a.shape, dtype=np.dtype(">u4"), device=d) & 0, a & 0),
-    "zeros": lambda d, a: (xp.zeros(a.shape, dtype=np.dtype(">u4"), device=d), a & 0),
-    "ones": lambda d, a: (xp.ones(a.shape, dtype=np.dtype(">u4"), device=d), a & 0 | 1),
-    "full": lambda d, a: (xp.full((3, 4), 258, dtype=np.dtype(">u4"), device=d), a & 0 | 258),
-    "full of an element": lambda d, a: (
-        xp.full((3, 4), a[1, 2].astype(">u4"), device=d),
-        a & 0 | a[1, 2],
-    ),
-    "full_like": lambda d, a: (xp.full_like(d.asarray(a), 258, dtype=np.dtype(">u4")), a & 0 | 258),
-    "eye": lambda d, a: (xp.eye(3, 4, dtype=np.dtype(">u4"), device=d), np.eye(3, 4, dtype="u4")),
-    "arange": lambda d, a: (
-        xp.arange(300, dtype=np.dtype(">u4"), device=d),
-        np.arange(300, dtype="u4"),
-    ),
-    "linspace": lambda d, a: (
-        xp.linspace(0, 300, 4, dtype=np.dtype(">u4"), device=d),
-        np.linspace(0, 300, 4, dtype="u4"),
-    ),
-    "astype": lambda d, a: (d.asarray(a).astype(">u4"), a),
-    "astype without copy": lambda d, a: (d.asarray(a).astype(">u4", copy=False), a),
-    "astype of others": lambda d, a: (
-        d.asarray(a.astype(">i2")).astype(">u4"),
-        a.astype("i2").astype("u4"),
-    ),
-    "counts": lambda d, a: (
-        d.bit_count(d.asarray(a), dtype=">u4"),
-        np.bitwise_count(a).astype("u4"),
-    ),
-    "counts of the host's": lambda d, a: (
-        d.bit_count(a.astype(">u4"), dtype=">u4"),
-        np.bitwise_count(a).astype("u4"),
-    ),
-    "sum": lambda d, a: (
-        d.bit_count(d.asarray(a)).sum(0, dtype=">u4"),
-        np.bitwise_count(a).sum(0, dtype="u4"),
-    ),
-    "np.sum": lambda d, a: (
-        np.sum(d.bit_count(d.asarray(a)), 0, dtype=">u4"),
-        np.bitwise_count(a).sum(0, dtype="u4"),
-    ),
-    "cardinality": lambda d, a: (
-        d.cardinality(d.asarray(a), axis=0, dtype=">u4"),
-        np.bitwise_count(a).sum(0, dtype="u4"),
-    ),
-    "hamming of the host's": lambda d, a: (
-        d.hamming(a.astype(">u4"), a[0].astype(">u4"), axis=0, dtype=">u4"),
-        np.bitwise_count(a ^ a[0]).sum(0, dtype="u4"),
-    ),
-    "number": lambda d, a: (d.asarray(a) ^ a[1, 2].astype(">u4"), a ^ a[1, 2]),
-    "comparison with one": lambda d, a: (d.asarray(a) == a[1, 2].astype(">u4"), a == a[1, 2]),
-    "comparison of floats": lambda d, a: (
-        d.asarray(a.astype("f4")) == a[1, 2].astype(">f4"),
-        a.astype("f4") == a[1, 2].astype("f4"),
-    ),
-    "one assigned": lambda d, a: (_assigned(d, a, ..., a[1, 2].astype(">u4")), a & 0 | a[1, 2]),
-}
+BIG_ROWS = """
+d.asarray(a.astype(BIG))  # a
+d.asarray(a, dtype=BIG)  # a
+d.asarray(d.asarray(a), dtype=BIG)  # a
+xp.asarray(a, dtype=BIG, device=d)  # a
+xp.empty(a.shape, dtype=BIG, device=d) & 0  # a & 0
+xp.zeros(a.shape, dtype=BIG, device=d)  # a & 0
+xp.ones(a.shape, dtype=BIG, device=d)  # a & 0 | 1
+xp.full((3, 4), 258, dtype=BIG, device=d)  # a & 0 | 258
+xp.full((3, 4), a[1, 2].astype(BIG), device=d)  # a & 0 | a[1, 2]
+xp.full_like(d.asarray(a), 258, dtype=BIG)  # a & 0 | 258
+xp.eye(3, 4, dtype=BIG, device=d)  # np.eye(3, 4, dtype="u4")
+xp.arange(300, dtype=BIG, device=d)  # np.arange(300, dtype="u4")
+xp.linspace(0, 300, 4, dtype=BIG, device=d)  # np.linspace(0, 300, 4, dtype="u4")
+d.asarray(a).astype(BIG)  # a
+d.asarray(a).astype(BIG, copy=False)  # a
+d.asarray(a.astype(">i2")).astype(BIG)  # a.astype("i2").astype("u4")
+d.bit_count(d.asarray(a), dtype=BIG)  # np.bitwise_count(a).astype("u4")
+d.bit_count(a.astype(BIG), dtype=BIG)  # np.bitwise_count(a).astype("u4")
+d.bit_count(d.asarray(a)).sum(0, dtype=BIG)  # np.bitwise_count(a).sum(0, dtype="u4")
+np.sum(d.bit_count(d.asarray(a)), 0, dtype=BIG)  # np.bitwise_count(a).sum(0, dtype="u4")
+d.cardinality(d.asarray(a), axis=0, dtype=BIG)  # np.bitwise_count(a).sum(0, dtype="u4")
+d.hamming(a.astype(BIG), a[0].astype(BIG), 0, dtype=BIG)  # np.bitwise_count(a ^ a[0]).sum(0)
+d.asarray(a) ^ a[1, 2].astype(BIG)  # a ^ a[1, 2]
+d.asarray(a) == a[1, 2].astype(BIG)  # a == a[1, 2]
+d.asarray(a.astype("f4")) == a[1, 2].astype(">f4")  # a.astype("f4") == a[1, 2].astype("f4")
+assigned(d.asarray(a), a[1, 2].astype(BIG))  # a & 0 | a[1, 2]
+"""
 """Calls with types of big-endian bytes, and the results that they have, in the native order."""
 
+"""Calls with types of big-endian bytes; behind ``#`` are their results, in the native order."""
 
-def _assigned(device: Device, a: NDArray[Any], key: Any, value: Any) -> Array:
-    x = device.asarray(a)
-    x[key] = value
+
+def assigned(x: Array, value: Any) -> Array:
+    x[...] = value
     return x
 
 
-@pytest.mark.parametrize("name", BIG)
-def test_a_foreign_byte_order_changes_no_value(device: Device, name: str) -> None:
-    got, expected = BIG[name](device, random((3, 4), "u4"))
-    if isinstance(got, Array):
-        got = got.get()
+@pytest.mark.parametrize("row", BIG_ROWS.strip().splitlines())
+def test_a_foreign_byte_order_changes_no_value(device: Device, row: str) -> None:
+    call, _, wanted = row.partition("  # ")
+    names = {"np": np, "xp": xp, "d": device, "assigned": assigned, "BIG": np.dtype(">u4")}
+    a = random((3, 4), "u4")
+    got, expected = (eval(text, names | {"a": a}) for text in (call, wanted))
+    got = got.get() if isinstance(got, Array) else got
     assert got.dtype.isnative
     assert np.array_equal(got, expected)
 

@@ -115,7 +115,7 @@ class Beside:
         x = view(self.host)
         y, m = view(content(kind, seed + 1)), view(content("?", seed + 2))
         wide = kind not in ("?", "u1", "i1")
-        n = [1, [1, 0, 1], content(kind, seed + 3, (2, 5)), np.zeros(0, kind)][seed // 3 % 4]
+        n = [1, [1, 0, 1], 1, content(kind, seed + 3, (2, 5)), 1, np.zeros(0, kind)][seed % 6]
         axes = ways_of_axes(x.ndim)[seed % 3 :: 3]
         shared = {"K": axes, "d": bool(seed & 1), "copy": copy, "np": np}
         others = [y, y.astype(y.dtype.newbyteorder(">")) if wide else y, device.asarray(y)]
