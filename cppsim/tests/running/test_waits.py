@@ -42,7 +42,7 @@ def resetting(domain: ClockDomain, *delays: float) -> Any:
     return work
 
 
-@same_on()
+@same_on("engine", "always")
 def test_fast_forwarding_ends_at_the_limit(sim: Bench) -> None:
     m, _, count = counter()
 

@@ -63,7 +63,7 @@ def test_the_header_has_the_values_at_the_end_of_time_0(sim: Bench) -> None:
     sim.seen.append(sorted(text.split("$end\n")[0].split()))
 
 
-@same_on()
+@same_on("engine", "always")
 def test_fast_forwarding_over_many_cycles(sim: Bench) -> None:
     m, count = counter(12)
     m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
