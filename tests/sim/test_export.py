@@ -128,46 +128,6 @@ def test_linters_report_nothing_on_a_short_text_without_escaped_names(options: s
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.slow
-def test_the_core_with_one_read_port_has_one_manager() -> None:
-    assert main(["export", "--configuration", "one-port", "-o", "core.v"]) == DONE
-    text = Path("core.v").read_text(encoding="utf-8")
-    assert re.findall(r"^  output wire (\w*arvalid),", text, re.M) == ["m_axi_arvalid"]
-
-
-def test_a_core_on_wishbone_has_the_ports_of_the_standard() -> None:
-    assert main(["export", *SMALL, "--bus", "wishbone", "-o", "core.v"]) == DONE
-    text, page = (Path(f"core.{x}").read_text(encoding="utf-8") for x in ("v", "md"))
-    top = re.split(r"^module ", text, flags=re.MULTILINE)[1]
-    ports = re.findall(r"^  (input|output) wire (?:\[(\d+):0\] )?(\w+)", top, flags=re.MULTILINE)
-    manager = {
-        ("output", 1): "cyc stb we",
-        ("output", 32): "adr dat",
-        ("output", 4): "sel",
-        ("input", 1): "stall ack err",
-        ("input", 32): "dat",
-    }
-    subordinate = {
-        ("input", 1): "cyc stb we",
-        ("input", 14): "adr",
-        ("input", 32): "dat",
-        ("input", 4): "sel",
-        ("output", 1): "stall ack err",
-        ("output", 32): "dat",
-    }
-    expected = {("input", 1, "clk"), ("input", 1, "rst"), ("output", 1, "irq")} | {
-        (direction, width, f"{bus}_{name}_{direction[0]}")
-        for bus, members in (("wbm", manager), ("wbs", subordinate))
-        for (direction, width), names in members.items()
-        for name in names.split()
-    }
-    assert {(way, int(high or 0) + 1, name) for way, high, name in ports} == expected
-    for _, width, name in expected:
-        assert re.search(rf"^\| `{name}` \| (in|out) \| {width} \| \w", page, re.MULTILINE), name
-    assert "1: wbm, with up to 16 beats in flight" in page
-    assert "m_axi" not in text + page
-
-
 def text_of(options: str) -> str:
     assert main(["export", *SMALL, *options.split(), "-o", "core.v", "--force"]) == DONE
     return Path("core.v").read_text(encoding="utf-8")
@@ -210,20 +170,62 @@ def head_of(text: str) -> list[str]:
     return text[text.index("\nmodule ") :].split(");\n")[0].splitlines()[2:]
 
 
-def test_the_head_lists_the_ports_of_the_page_below_their_meanings(small: Path) -> None:
-    text, page = (small.with_suffix(x).read_text(encoding="utf-8") for x in (".v", ".md"))
-    meaning, found = "", []
+WISHBONE_PORTS = """
+    in 1 clk rst wbm_stall_i wbm_ack_i wbm_err_i wbs_cyc_i wbs_stb_i wbs_we_i
+    in 4 wbs_sel_i
+    in 14 wbs_adr_i
+    in 32 wbm_dat_i wbs_dat_i
+    out 1 irq wbm_cyc_o wbm_stb_o wbm_we_o wbs_stall_o wbs_ack_o wbs_err_o
+    out 4 wbm_sel_o
+    out 32 wbm_adr_o wbm_dat_o wbs_dat_o
+"""
+"""The ports of the standard: direction, width and names."""
+
+
+@pytest.mark.parametrize(
+    ("options", "absent", "present"),
+    [
+        ("", "wbm|control_", "m_axi_b_arvalid"),
+        (shlex.join([*SMALL, *WISHBONE]), "m_axi", "irq"),
+        slow("--configuration one-port", "m_axi_b", "m_axi_arvalid"),
+        ("--stream --data-width 8 --ops xor", "control_|s_axil", "s_axis_b_tdata"),
+        ("--stream --data-width 8 --ops not", "s_axis_b|control_", "m_axis_y_tdata"),
+        ("--stream --data-width 8 --ops logic", "control_lane|s_axil", "control_op"),
+        ("--stream --data-width 8 --ops logic --control lite", "control_", "s_axil_awaddr"),
+        ("--stream --data-width 8 --ops logic --user-width 0", "s_axis_a_tuser", "m_axis_y_tuser"),
+    ],
+)
+def test_the_head_lists_the_ports_of_the_page_below_their_meanings(
+    options: str, absent: str, present: str, small: Path
+) -> None:
+    assert not options or main(["export", *options.split(), "-o", "core.v"]) == DONE
+    file = Path("core.v") if options else small
+    text, page = (file.with_suffix(x).read_text(encoding="utf-8") for x in (".v", ".md"))
+    meaning, found, ports = "", [], set()
     for line in head_of(text):
         if line.startswith("  // "):
             meaning = line.removeprefix("  // ")
         else:
-            ((direction, bits, port),) = re.findall(
-                r"^  (in|out)put \w+ (?:\[(\d+):0\] )?(\w+),?$", line
-            )
-            found.append(f"| `{port}` | {direction} | {int(bits or 0) + 1} | {meaning} |")
+            pattern = r"^  (in|out)put \w+ (?:\[(\d+):0\] )?(\w+),?$"
+            ((direction, high, port),) = re.findall(pattern, line)
+            ports.add((direction, int(high or 0) + 1, port))
+            found.append(f"| `{port}` | {direction} | {int(high or 0) + 1} | {meaning} |")
     assert found == re.findall(r"^\| `\w+` \| (?:in|out) .*", page, re.MULTILINE)
     ends = [line[-1] for line in head_of(text) if not line.startswith("  // ")]
     assert [end == "," for end in ends] == [True] * (len(found) - 1) + [False]
+    names = {name for _, _, name in ports}
+    assert present in names
+    assert not [name for name in names if re.match(absent, name)]
+    if "--stream" in options:
+        shown = dict(re.findall(r"^\| ([A-Z][^|`]*) \| ([^|]*) \|$", page, re.MULTILINE)[1:])
+        width = max(map(len, shown))
+        for parameter, value in shown.items():
+            assert f"// {parameter:{width}}  {value}\n" in text
+    if "wishbone" in options:
+        rows = [line.split() for line in WISHBONE_PORTS.strip().splitlines()]
+        assert ports == {(way, int(width), name) for way, width, *each in rows for name in each}
+        assert "1: wbm, with up to 16 beats in flight" in page
+        assert "m_axi" not in text + page
 
 
 def test_the_environment_selects_another_yosys(
@@ -358,33 +360,6 @@ def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
         else refused.startswith(f"bitlane: {message}")
     )
     assert [path.name for path in Path().iterdir()] == ["folder.v"]
-
-
-@pytest.mark.parametrize(
-    ("options", "absent", "present"),
-    [
-        ("--data-width 8 --ops xor", "control_|s_axil", "s_axis_b_tdata"),
-        ("--data-width 8 --ops not", "s_axis_b|control_", "m_axis_y_tdata"),
-        ("--data-width 8 --ops logic", "control_lane|s_axil", "control_op"),
-        ("--data-width 8 --ops logic --control lite", "control_", "s_axil_awaddr"),
-        ("--data-width 8 --ops logic --user-width 0", "s_axis_a_tuser", "m_axis_y_tuser"),
-    ],
-)
-def test_the_page_of_a_stream_core_lists_the_ports_of_the_module(
-    options: str, absent: str, present: str
-) -> None:
-    assert main(["export", "--stream", *options.split(), "-o", "core.v"]) == DONE
-    text, page = (Path(f"core.{x}").read_text(encoding="utf-8") for x in ("v", "md"))
-    head = text[text.index("\nmodule core(") :]
-    head = head[: head.index(");")]
-    ports = set(re.findall(r"^  (?:input|output) \w+ (?:\[\d+:0\] )?(\w+)", head, re.MULTILINE))
-    assert set(re.findall(r"^\| `(\w+)` \| (?:in|out) ", page, re.MULTILINE)) == ports
-    shown = dict(re.findall(r"^\| ([A-Z][^|`]*) \| ([^|]*) \|$", page, re.MULTILINE)[1:])
-    width = max(map(len, shown))
-    for parameter, value in shown.items():
-        assert f"// {parameter:{width}}  {value}\n" in text
-    assert present in ports
-    assert not [port for port in ports if re.match(absent, port)]
 
 
 def test_a_failed_write_names_the_file_and_leaves_nothing(
