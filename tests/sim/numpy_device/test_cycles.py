@@ -94,7 +94,9 @@ def test_commands_and_jobs_take_what_they_do_on_the_circuit(
         alone = [[pack(drawn.draw(chance, 2 * REGION))] for _ in range(60)]
         expect_most([is_near(pair, job, 0.005, 1, by) for job in alone])
         share = 0.01 if options == ONE_PORT else 0.02
-        expect_most([is_near(pair, job, share, 2, by) for job in jobs(pair, chance, 12)])
+        expect_most(
+            [is_near(pair, job, share, 2, by) for job in jobs(pair, random.Random(seed), 12)]
+        )
 
 
 _BOARDS = "ulx3s", "ulx3s-sdram", "colorlight-i5", "tangnano9k", "hx8k", "icebreaker"
