@@ -136,6 +136,7 @@ _HOST = {
     "validate/": ("tests/host/test_validate.py",),
 }
 _CPPSIM = {
+    "model/build.py": ("cppsim/tests/compiling/test_toolchain.py",),
     "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }

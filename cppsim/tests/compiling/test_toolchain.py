@@ -1,4 +1,4 @@
-"""Compilers: which is found, its flags, and how it dies; full disks, processes at once, notices."""
+"""Compilers: which is found, its flags, how it dies; full disks, processes at once, libraries."""
 
 import os
 import re
@@ -20,7 +20,10 @@ from cppsim.compiling import library
 from cppsim.compiling.library import Builder, load, provide
 from cppsim.compiling.toolchain import Compiler, bare, find_compiler, hasty, selecting, straight
 from cppsim.errors import SimulationError
-from cppsim.model import build
+from cppsim.model import build as models
+from cppsim.model.build import build
+from cppsim.model.circuit import Circuit
+from support.evaluated import Inverter
 from support.processes import run_python
 from support.seeds import slow
 
@@ -45,7 +48,7 @@ def test_every_compiler_takes_the_flags_of_every_library(
         library.builder(("-O1", *threads._words()[1])),
         library.builder(("-Og",)),
         native.BUILDER,
-        build.builder("cppsim"),
+        models.builder("cppsim"),
     )
     flags = dict.fromkeys(flag for builder in builders for flag in builder.flags_for(compiler))
     words = [flag for flag in flags if flag not in ("-w", "-shared")]
@@ -148,7 +151,8 @@ def counter(step: int = 3) -> Module:
 
 def script(path: Path, text: str) -> str:
     """Write a shell script, which says that it is a compiler; return its path."""
-    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.0 && exit\n{text}\n')
+    version = f'case "$*" in *--version) echo {path.name}; exit;; esac'
+    path.write_text(f"#!/bin/sh\n{version}\n{text}\n")
     path.chmod(0o755)
     return str(path)
 
@@ -358,3 +362,73 @@ def test_what_a_design_becomes_is_compiled_with_notice(
         provide("int nothing;\n")
     assert capsys.readouterr().err == f"{LINE}{ZIG if find_compiler().is_zig else ''}\n"
     assert not zig or find_compiler().is_zig
+
+
+# --- libraries of models --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a compiler that copies a program, after ``LATE`` seconds, and an empty cache."""
+    text = f'{LAST}sleep ${{LATE:-0}}; cat /bin/true > "$out"'
+    monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "stand-in", text))
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    monkeypatch.setenv("LATE", "1.5")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    build(Circuit(Inverter()))
+    line = "cppsim: compiling the circuit, once for this circuit\n"
+    assert capsys.readouterr().err == line
+    build(Circuit(Inverter()))
+    assert capsys.readouterr().err == ""
+
+
+def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:
+    first = build(Circuit(Inverter()))
+    again = build(Circuit(Inverter()))
+    other = build(Circuit(Inverter()), waveform=True)
+    assert (first.fresh, again.fresh, other.fresh) == (True, False, True)
+    assert first.path == again.path != other.path
+    assert first.seconds == again.seconds > 0
+    assert fresh_cache in first.path.parents
+    files = {path.name for path in first.path.parent.iterdir()}
+    assert files == {"library.so", "about.pickle", "checksums.json"}
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_changed_compiler_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(Circuit(Inverter()))
+    command = " ".join(find_compiler().command)
+    wrapper = script(tmp_path / "my-c++", f'exec {command} "$@"')
+    monkeypatch.setenv("CPPSIM_CXX", f"{wrapper} -O1")
+    second = build(Circuit(Inverter()))
+    assert second.fresh
+    assert second.path != first.path
+    assert second.compiler == "my-c++ -O1"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(Circuit(Inverter()))
+    # Its files have changed since they were loaded: what runs here still is what it was.
+    monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
+    second = build(Circuit(Inverter()))
+    monkeypatch.setattr("cppsim.model.build._LOADED", "newer")
+    third = build(Circuit(Inverter()))
+    assert len({first.path, second.path, third.path}) == 3
+
+
+def test_failing_compiler_gives_its_first_error_in_one_line(
+    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "echo note >&2; echo 'x.cc:1: error: no disk' >&2; echo more >&2; exit 3"
+    monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "bad-c++", text))
+    message = r"^bad-c\+\+ failed with status 3: x\.cc:1: error: no disk$"
+    with pytest.raises(SimulationError, match=message):
+        build(Circuit(Inverter()))
