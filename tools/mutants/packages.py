@@ -152,7 +152,7 @@ _SIM = {
     "export/system_rdl.py": ("tests/sim/test_export_folder.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/docs/test_written.py",),
-    "pages.py": ("tests/sim/test_pages.py",),
+    "pages.py": ("tests/sim/system/test_axi4_memory.py",),
     "search_option.py": ("tests/sim/device/test_link.py",),
 }
 _BOARDS = {
