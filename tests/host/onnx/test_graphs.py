@@ -17,13 +17,6 @@ from support.host.arrays import link_of, random, same
 from support.host.onnx_models import code, golden, made_up, model_of, node, parsed, tensor
 from support.seeds import seeds
 
-XOR_NOT_AND = [
-    node("BitwiseXor", "a b", "x"),
-    node("BitwiseNot", "x", "n"),
-    node("BitwiseAnd", "n k", "y"),
-]
-SEVEN = tensor("k", np.array(7, np.uint32))
-
 
 @pytest.mark.parametrize("seed", seeds(10, 150))
 def test_any_graph_gives_what_onnxs_reference_gives(seed: int, device: Device) -> None:
@@ -50,12 +43,10 @@ def _with_other_bytes(x: NDArray[Any], seed: int) -> NDArray[Any]:
 
 
 def test_operators_fuse_as_arrays_do(device: Device) -> None:
-    axes = ["n", 4]
-    graph = model_of(
-        XOR_NOT_AND, {"a": ("u4", axes), "b": ("u4", axes)}, {"y": ("u4", axes)}, [SEVEN]
-    )
+    text = """g (uint32[n,4] a, uint32[n,4] b) => (uint32[n,4] y) <uint32 k = {7}>
+    { x = BitwiseXor(a, b) n = BitwiseNot(x) y = BitwiseAnd(n, k) }"""
     a, b = random((8, 4), "u4", 1), random((8, 4), "u4", 2)
-    prepared = prepare(graph, device)
+    prepared = prepare(parsed(text), device)
     link_of(device).log.clear()
     lines = prepared.explain([a, b]).splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["XNOR", "AND", "fused", "unfused"]
@@ -66,10 +57,9 @@ def test_operators_fuse_as_arrays_do(device: Device) -> None:
 
 
 def test_equal_and_its_inverse_are_one_pass(device: Device) -> None:
-    nodes = [node("Equal", "a b", "e"), node("Not", "e", "y")]
-    graph = model_of(nodes, {"a": ("i2", ["n", 1]), "b": ("i2", [5])}, {"y": ("?", ["n", 5])})
+    text = "g (int16[n,1] a, int16[5] b) => (bool[n,5] y) { e = Equal(a, b) y = Not(e) }"
     a, b = random((3, 1), "i2", 1) % np.int16(2), random(5, "i2", 2) % np.int16(2)
-    prepared = prepare(graph, device)
+    prepared = prepare(parsed(text, opset=19), device)
     lines = prepared.explain([a, b]).splitlines()
     assert [line.split("  ")[0] for line in lines[1:]] == ["COUNT_XOR TEST", "fused", "unfused"]
     assert same(prepared.run([a, b]).y, a != b)
@@ -114,11 +104,10 @@ def test_pairs(
 
 
 def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
-    xor, inverted = node("BitwiseXor", "a b", "x"), node("BitwiseNot", "c", "y")
-    nodes = [xor, node("BitCast", "x", "c", to=6), inverted]
-    graph = model_of(nodes, {"a": ("u4", [5]), "b": ("u4", [5])}, {"y": ("i4", [5])})
+    text = """g (uint32[5] a, uint32[5] b) => (int32[5] y)
+    { x = BitwiseXor(a, b) c = BitCast <to = 6>(x) y = BitwiseNot(c) }"""
     a, b = random(5, "u4", 1), random(5, "u4", 2)
-    prepared = prepare(graph, device)
+    prepared = prepare(parsed(text, opset=28), device)
     explained = prepared.explain([a, b])
     assert "fused    1 pass " in explained
     assert "unfused  2 passes " in explained
@@ -127,25 +116,24 @@ def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
 
 
 def test_what_no_output_needs_is_not_computed(device: Device) -> None:
-    nodes = [node("BitwiseNot", "a", "y"), node("BitwiseXor", "a a", "unused")]
-    prepared = prepare(model_of(nodes, {"a": ("u1", [3])}, {"y": ("u1", [3])}), device)
+    text = "g (uint8[3] a) => (uint8[3] y) { y = BitwiseNot(a) unused = BitwiseXor(a, a) }"
+    prepared = prepare(parsed(text), device)
     assert "fused    1 pass " in prepared.explain([np.zeros(3, np.uint8)])
 
 
 def test_outputs_may_be_inputs_and_initializers(device: Device) -> None:
-    graph = model_of([], {"a": ("f4", [2])}, {"a": ("f4", [2]), "k": ("u4", [])}, [SEVEN])
+    text = "g (float[2] a) => (float[2] a, uint32 k) <uint32 k = {7}> {}"
     a = random(2, "f4", 1)
-    got = prepare(graph, device).run([a])
+    got = prepare(parsed(text), device).run([a])
     assert same(got.a, a)
     assert same(got.k, np.array(7, np.uint32))
 
 
 def test_writing_to_an_output_changes_nothing_else(device: Device) -> None:
-    nodes = [node("BitwiseNot", "a", "n"), node("BitCast", "n", "c", to=3)]
-    inputs, constants = {"a": ("u1", [2])}, [tensor("k", np.array([5, 6], np.uint8))]
-    outputs = {"a": ("u1", [2]), "k": ("u1", [2]), "n": ("u1", [2]), "c": ("i1", [2])}
+    text = """g (uint8[2] a) => (uint8[2] a, uint8[2] k, uint8[2] n, int8[2] c)
+    <uint8[2] k = {5, 6}> { n = BitwiseNot(a) c = BitCast <to = 3>(n) }"""
     a = device.asarray(np.array([1, 2], np.uint8))
-    prepared = prepare(model_of(nodes, inputs, outputs, constants), device)
+    prepared = prepare(parsed(text, opset=28), device)
     wanted = [[1, 2], [5, 6], [254, 253], [-2, -3]]
     for number in range(4):
         arrays = prepared.arrays([a])
@@ -176,12 +164,9 @@ def test_values_in_between_are_no_arrays(device: Device, monkeypatch: pytest.Mon
 
 
 def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
-    graph = model_of(
-        [node("BitwiseAnd", "a k", "y")],
-        {"k": ("u4", []), "a": ("u4", [2])},
-        {"y": ("u4", [2])},
-        [SEVEN],
-    )
+    seven = tensor("k", np.array(7, np.uint32))
+    inputs = {"k": ("u4", []), "a": ("u4", [2])}
+    graph = model_of([node("BitwiseAnd", "a k", "y")], inputs, {"y": ("u4", [2])}, [seven])
     a = np.array([9, 15], np.uint32)
     prepared = prepare(graph, device)
     assert prepared.run([a]).y.tolist() == [1, 7]
@@ -189,19 +174,19 @@ def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
     assert prepared.run([a]).y.tolist() == [1, 7]
 
 
-BOOLEANS = [
-    node("Not", "a", "not"),
-    node("And", "a b", "and"),
-    node("Or", "a b", "or"),
-    node("Xor", "a b", "xor"),
-    node("Equal", "a b", "equal"),
-    node("BitCast", "a", "bytes", to=2),
-    node("BitCast", "u", "cast", to=9),
-    node("Not", "cast", "not_cast"),
-    node("BitCast", "not_cast", "cast_again", to=2),
-    node("Xor", "cast k", "xor_cast"),
-    node("Equal", "cast b", "equal_cast"),
-]
+BOOLEANS = """g (bool[25] a, bool[25] b, uint8[25] u) => (bool[25] y) {
+    not = Not(a)
+    and = And(a, b)
+    or = Or(a, b)
+    xor = Xor(a, b)
+    equal = Equal(a, b)
+    bytes = BitCast <to = 2>(a)
+    cast = BitCast <to = 9>(u)
+    not_cast = Not(cast)
+    cast_again = BitCast <to = 2>(not_cast)
+    xor_cast = Xor(cast, k)
+    equal_cast = Equal(cast, b)
+}"""
 
 
 @pytest.mark.parametrize("on_device", [False, True])
@@ -227,11 +212,12 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
     }
     outputs = {name: (str(x.dtype), [25]) for name, x in wanted.items()}
     inputs = {"a": ("?", [25]), "b": ("?", [25]), "u": ("u1", [25])}
+    nodes = parsed(BOOLEANS).graph.node
     # An initializer's bytes are in the file as they are.
     constant = onnx.TensorProto(
         name="k", dims=[25], data_type=code("?"), raw_data=np.resize(k, 25).tobytes()
     )
-    graph = model_of(BOOLEANS, inputs, outputs, [constant])
+    graph = model_of(nodes, inputs, outputs, [constant])
     prepared = prepare(graph, device)
     given = {"a": a, "b": b, "u": numbers}
     says_golden = golden(graph, given)
@@ -244,17 +230,16 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
 
 
 def test_axes_may_be_any_length_and_none(device: Device) -> None:
-    nodes = [node("Xor", "a b", "y")]
-    declared = {"a": ("?", ["n", None]), "b": ("?", [1, "m"])}
-    prepared = prepare(model_of(nodes, declared, {"y": ("?", ["n", "m"])}), device)
+    text = "g (bool[n,?] a, bool[1,m] b) => (bool[n,m] y) { y = Xor(a, b) }"
+    prepared = prepare(parsed(text), device)
     for rows, columns in ((3, 2), (1, 7), (0, 4), (2, 0)):
         a, b = random((rows, columns), "u1") % 2 == 1, random((1, columns), "u1", 2) % 2 == 1
         assert same(prepared.run([a, b]).y, a ^ b)
 
 
 def test_other_layouts_and_byte_orders_are_inputs_too(device: Device) -> None:
-    nodes = [node("BitwiseNot", "a", "y")]
-    prepared = prepare(model_of(nodes, {"a": ("u2", [2, 3])}, {"y": ("u2", [2, 3])}), device)
+    text = "g (uint16[2,3] a) => (uint16[2,3] y) { y = BitwiseNot(a) }"
+    prepared = prepare(parsed(text), device)
     a = random((6, 4), "u2")[::-2, 1:3].T
     for given in (a, a.astype(">u2"), device.asarray(a)):
         assert same(prepared.run([given]).y, ~a)
