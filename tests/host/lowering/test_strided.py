@@ -1,8 +1,9 @@
-"""Strided tensors against NumPy's, self-overlap against enumeration, cost against beats counted."""
+"""Strided tensors, self-overlap, cost, fences and moves, against NumPy and enumeration."""
 
 import itertools
-import random
+from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from bitlane.driver.commands import Command, Walk
 from bitlane.errors import ShapeError
 from bitlane.lowering import self_overlap
 from bitlane.lowering.cost import beats, cycles
+from bitlane.lowering.fences import CommandGroup, insert_fences, lower_group
+from bitlane.lowering.moves import MovedBlock, Moves, group_moves, lower_moves
 from bitlane.lowering.self_overlap import overlaps_itself
 from bitlane.lowering.strided import (
+    Streams,
     View,
     broadcast_shapes,
     overlap,
@@ -21,7 +25,7 @@ from bitlane.lowering.strided import (
     span,
 )
 from bitlane_rtl.abi import Lane, Mode, Op
-from support.host.arrays import model
+from support.host.arrays import model, random
 from support.seeds import seeds
 
 
@@ -75,7 +79,7 @@ def by_enumeration(sizes: list[int], strides: list[int]) -> bool:
 
 @pytest.mark.parametrize("seed", seeds(10, 40))
 def test_agrees_with_enumeration(seed: int) -> None:
-    generator = random.Random(seed)
+    generator = Random(seed)
     for _ in range(50):
         rank = generator.randint(1, 5)
         sizes = [generator.randint(1, 5) for _ in range(rank)]
@@ -175,3 +179,142 @@ def test_a_command_with_a_fence_waits() -> None:
     fenced = replace(command, fence=True)
     assert cycles([command, fenced, command], ABILITIES) > plain
     assert cycles([], ABILITIES) == 0
+
+
+# --- fences -----------------------------------------------------------------------------------
+
+SIZE = 16
+
+
+def command(a: int, y: int, *, fence: bool = True) -> Command:
+    source, target = (Walk(base, base + SIZE - 1) for base in (a, y))
+    return Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, SIZE, source, None, target, fence=fence)
+
+
+def group(a: int, y: int) -> CommandGroup:
+    """``SIZE`` bytes from address ``a`` to ``y``, in two commands."""
+    commands = [command(a, y), command(a, y, fence=False)]
+    return CommandGroup(commands, (range(a, a + SIZE),), range(y, y + SIZE))
+
+
+def fences(*groups: CommandGroup) -> list[bool]:
+    """Return whether each group begins with a fence; expect no fence on other commands."""
+    commands = list(insert_fences(groups))
+    assert [(each.a, each.y) for each in commands] == [
+        (each.a, each.y) for group in groups for each in group.commands
+    ]
+    assert not any(each.fence for each in commands[1::2])
+    return [each.fence for each in commands[::2]]
+
+
+NOTHING = CommandGroup([], (range(16),), range(16, 32))
+STRANGERS = [group(32 * number, 32 * number + 16) for number in range(600)]
+TOUCHING = [(16, 64), (31, 64), (64, 16), (64, 31), (64, 0), (64, 15)]
+"""Groups that read or write bytes, some of them one alone, that the group from 0 to 16 touches."""
+
+
+@pytest.mark.parametrize(
+    ("groups", "wanted"),
+    [
+        # Strangers do not wait, nor do readers of the same bytes and neighbours.
+        ([group(0, 16), group(32, 48), group(64, 80)], [0]),
+        ([group(0, 16), group(0, 32), group(0, 48)], [0]),
+        ([group(0, 16), group(32, 64)], [0]),
+        ([group(0, 16), group(64, 32)], [0]),
+        # A group waits for what it touches, and that fence settles all before it.
+        *(([group(0, 16), group(*second)], [0, 1]) for second in TOUCHING),
+        *(([group(0, 16), group(100, 116), group(*second)], [0, 2]) for second in TOUCHING),
+        ([group(0, 16), group(16, 32), group(0, 64), group(16, 80)], [0, 1]),
+        ([group(0, 16), group(16, 32), group(32, 48)], [0, 1, 2]),
+        # Long lists are compared in parts.
+        (STRANGERS, [*range(0, 600, 16)]),
+        # A group may have nothing to do.
+        ([NOTHING], []),
+        ([NOTHING, group(0, 16)], [0]),
+        ([group(0, 16), NOTHING, group(16, 32)], [0, 1]),
+    ],
+)
+def test_a_fence_is_where_a_group_waits(groups: list[CommandGroup], wanted: list[int]) -> None:
+    """``wanted`` are the numbers of the groups with commands that begin with a fence."""
+    assert [number for number, fence in enumerate(fences(*groups)) if fence] == wanted
+
+
+def test_jobs_are_lowered_when_they_are_needed() -> None:
+    def lazily() -> Iterator[Command]:
+        yield command(0, 16)
+        raise AssertionError("asked for a command too early")
+
+    assert next(insert_fences([CommandGroup(lazily(), (range(16),), range(16, 32))])) == command(
+        0, 16
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "itemsize", "bytes_touched"),
+    [
+        ((), (), 4, range(100, 104)),
+        ((3,), (1,), 1, range(100, 103)),
+        ((2, 3), (8, 2), 2, range(100, 114)),  # with a gap
+        ((2, 3), (0, 4), 4, range(100, 112)),
+        ((2, 3), (-8, 2), 2, range(92, 106)),
+        ((3,), (-8,), 8, range(84, 108)),
+    ],
+)
+def test_a_view_is_touched_from_its_first_byte_to_its_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, bytes_touched: range
+) -> None:
+    assert View(100, strides, itemsize).span(shape) == bytes_touched
+    elsewhere = range(bytes_touched.start + 400, bytes_touched.stop + 400)
+    assert View(500, strides, itemsize).span(shape) == elsewhere
+
+
+def test_a_group_touches_its_operands_and_its_result() -> None:
+    geometry = model(memory_bytes=10_000).driver.geometry
+    streams = Streams(View(100, (8,), 8), View(500, (4,), 8), View(900, (8,), 8))
+    group = lower_group(Op.XOR, (3,), streams, geometry.abilities, geometry.memory)
+    assert (group.reads, group.writes) == ((range(100, 124), range(500, 516)), range(900, 924))
+    streams = streams._replace(b=None)
+    group = lower_group(Op.NOT, (3,), streams, geometry.abilities, geometry.memory)
+    assert group.reads == (range(100, 124),)
+
+
+# --- moves ------------------------------------------------------------------------------------
+
+
+ROW = MovedBlock((4,), (2,), (2,), 2)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "commands"),
+    [
+        ([], [], 0),
+        ([5], [5], 1),
+        ([5, 7], [0, 1], 2),
+        ([0, 1, 2], [0, 1, 2], 1),
+        ([3, 2, 1, 0], [0, 1, 2, 3], 1),
+        ([0, 0, 0], [2, 4, 6], 1),
+        ([0, 1, 2, 3], [0, 1, 3, 4], 4),
+        ([7, 1, 2, 3, 4, 0], [0, 1, 2, 3, 4, 5], 3),
+        ([1, 2, 3, 5, 7], [0, 1, 2, 3, 4], 3),
+    ],
+)
+def test_moves(sources: list[int], targets: list[int], commands: int) -> None:
+    with model() as device:
+        a = random((8, 4), "u2")
+        base = device.driver.geometry.memory_base
+        there = base + 4096
+        device.driver.write(base, a.view(np.uint8).reshape(-1))
+        device.driver.write(there, np.zeros(a.nbytes, np.uint8))
+        whole = [np.array(places, np.int64) * 8 for places in (sources, targets)]
+        moves = Moves(ROW, base + whole[0], there + whole[1])
+        groups, geometry = group_moves(moves), device.driver.geometry
+        assert groups is not None
+        lowered = list(lower_moves(groups, ROW, geometry.abilities, geometry.memory))
+        assert len(lowered) == commands
+        assert [command.fence for command in lowered] == [True, *[False] * commands][:commands]
+        device.driver.run(lowered)
+        wanted = np.zeros_like(a)
+        if sources:
+            wanted[targets] = a[sources]
+        got = device.driver.read(there, a.nbytes)
+        assert got.tobytes() == wanted.tobytes()
