@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto
+from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from bitlane import Device
@@ -17,7 +17,7 @@ from bitlane.onnx.cut import read_graph
 from bitlane.onnx.nodes import newest_opset
 from bitlane.onnx.operators import OPERATORS
 from support.host.arrays import random, same
-from support.host.onnx_models import code, golden, model_of, node, tensor
+from support.host.onnx_models import code, golden, model_of, node, parsed, tensor
 from support.host.refusals import refused
 
 KINDS = ["?", "u1", "i2", "u4", "i8", "f2", "f4", "f8"]
@@ -119,6 +119,13 @@ def with_ranks(model: ModelProto, given: dict[str, NDArray[Any]]) -> ModelProto:
     return model
 
 
+def expect_agreement(model: ModelProto, given: Mapping[str, Any], device: Device) -> None:
+    """Expect that the output on ``device`` is that of onnx's reference, bit by bit."""
+    (wanted,) = ReferenceEvaluator(model).run(None, given)
+    kind = helper.tensor_dtype_to_np_dtype(model.graph.output[0].type.tensor_type.elem_type)
+    assert same(prepare(model, device).run(given)[0], np.asarray(wanted, kind)), model
+
+
 SOME = [(case, KINDS[(3 * at + step) % 8]) for at, case in enumerate(MOVES) for step in (0, 4)]
 """Each move with two types; each type with several moves."""
 
@@ -127,12 +134,7 @@ SOME = [(case, KINDS[(3 * at + step) % 8]) for at, case in enumerate(MOVES) for 
     ("case", "kind"), SOME, ids=[f"{case.title} {kind}" for case, kind in SOME]
 )
 def test_elements_are_moved_bit_by_bit(case: Case, kind: str, device: Device) -> None:
-    model, given = built(case, kind)
-    (wanted,) = ReferenceEvaluator(model).run(None, given)
-    (got,) = prepare(model, device).run(given)
-    assert got.shape == np.shape(wanted)
-    assert got.dtype == np.dtype(kind)
-    assert got.tobytes() == np.asarray(wanted).tobytes()
+    expect_agreement(*built(case, kind), device)
 
 
 @pytest.mark.slow
@@ -140,9 +142,7 @@ def test_elements_are_moved_bit_by_bit(case: Case, kind: str, device: Device) ->
 def test_elements_are_moved_in_every_opset(case: Case, device: Device) -> None:
     for opset in sorted({*OPERATORS[case.operator].versions, newest_opset()}):
         if opset >= case.first:
-            model, given = built(case, "i4", opset)
-            (wanted,) = ReferenceEvaluator(model).run(None, given)
-            assert same(prepare(model, device).run(given)[0], np.asarray(wanted)), opset
+            expect_agreement(*built(case, "i4", opset), device)
 
 
 @pytest.mark.parametrize("case", MOVES, ids=lambda case: case.title)
@@ -188,8 +188,7 @@ def test_casts_between_integers_and_bool(kind: str, to: str, device: Device) -> 
     model = model_of([cast], {"x": (kind, [40])}, {"y": (to, [40])})
     x = elements((40,), kind, 1)
     x[:3] = [0, 1, 0]
-    (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
-    assert same(prepare(model, device).run([x])[0], np.asarray(wanted))
+    expect_agreement(model, {"x": x}, device)
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
@@ -232,19 +231,17 @@ def test_integers_are_added_modulo_their_range(
     device: Device,
 ) -> None:
     model, given = built(Case("ReduceSum", shape, constants, attributes), kind)
-    (wanted,) = ReferenceEvaluator(model).run(None, given)
-    assert same(prepare(model, device).run(given)[0], np.asarray(wanted, kind))
+    expect_agreement(model, given, device)
 
 
 @pytest.mark.parametrize("kind", ["u4", "i4", "u8", "i8"])
 def test_truth_values_are_counted_in_one_pass(kind: str, device: Device) -> None:
-    nodes = [
-        node("Xor", "a b", "x"),
-        node("Cast", "x", "n", to=code(kind)),
-        node("ReduceSum", "n axes", "y", keepdims=0),
-    ]
-    declared = {"a": ("?", [8, 128]), "b": ("?", [128])}
-    model = model_of(nodes, declared, {"y": (kind, [8])}, [tensor("axes", np.array([1]))])
+    name = {"u": "uint", "i": "int"}[kind[0]] + str(8 * int(kind[1]))
+    model = parsed(f"""g (bool[8,128] a, bool[128] b) => ({name}[8] y) <int64[1] axes = {{1}}> {{
+        x = Xor(a, b)
+        n = Cast <to = {code(kind)}>(x)
+        y = ReduceSum <keepdims = 0>(n, axes)
+    }}""")
     a, b = elements((8, 128), "?", 1), elements((128,), "?", 2)
     prepared = prepare(model, device)
     lines = prepared.explain([a, b]).splitlines()
@@ -323,16 +320,14 @@ def test_settings_that_are_computed_are_refused(case: Case, device: Device) -> N
 
 
 def test_sums_of_the_host_are_joined_and_read_again(device: Device) -> None:
-    nodes = [
-        node("ReduceSum", "a axes", "s"),
-        node("ReduceSum", "b axes", "t"),
-        node("Concat", "s t", "c", axis=0),
-        node("BitwiseXor", "c k", "x"),
-        node("Concat", "x x", "y", axis=1),
-    ]
-    declared = {"a": ("u4", [2, 9]), "b": ("u4", [3, 9])}
-    constants = [tensor("axes", np.array([1])), tensor("k", np.array(0x55, np.uint32))]
-    model = model_of(nodes, declared, {"y": ("u4", [5, 2])}, constants)
+    model = parsed("""g (uint32[2,9] a, uint32[3,9] b) => (uint32[5,2] y)
+    <int64[1] axes = {1}, uint32 k = {85}> {
+        s = ReduceSum(a, axes)
+        t = ReduceSum(b, axes)
+        c = Concat <axis = 0>(s, t)
+        x = BitwiseXor(c, k)
+        y = Concat <axis = 1>(x, x)
+    }""")
     a, b = elements((2, 9), "u4", 1), elements((3, 9), "u4", 2)
     sums = np.concatenate([a.sum(1, "u4"), b.sum(1, "u4")])[:, None] ^ np.uint32(0x55)
     prepared = prepare(model, device)
@@ -341,8 +336,8 @@ def test_sums_of_the_host_are_joined_and_read_again(device: Device) -> None:
 
 
 def test_joined_parts_without_elements_are_read_again(device: Device) -> None:
-    nodes = [node("Concat", "a a", "c", axis=0), node("Not", "c", "y")]
-    prepared = prepare(model_of(nodes, {"a": ("?", [2, 0])}, {"y": ("?", [4, 0])}), device)
+    text = "g (bool[2,0] a) => (bool[4,0] y) { c = Concat <axis = 0>(a, a) y = Not(c) }"
+    prepared = prepare(parsed(text), device)
     a = np.zeros((2, 0), bool)
     assert same(prepared.run([a])[0], np.zeros((4, 0), bool))
     assert "COPY     2 x 0 of 8 bits" in prepared.explain([a])
