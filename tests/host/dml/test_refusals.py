@@ -240,6 +240,7 @@ RANGES: list[tuple[BufferTensorDesc, Any, str]] = [
 NO_SIZE = "Buffer is bound; expected ...its size is 0"
 PARTLY = [
     ((0, 32), (64, 16), (16, 16), "ATensor"),  # inside
+    ((0, 17), (64, 16), (16, 16), "ATensor"),  # by a byte
     ((16, 16), (64, 16), (0, 48), "ATensor"),  # around
     ((64, 16), (0, 32), (16, 32), "BTensor"),  # behind
     ((64, 16), (16, 32), (0, 32), "BTensor"),  # before

@@ -154,6 +154,10 @@ def declared(name: str, data_type: int, axis: int) -> Change:
     ("change", "message"),
     [
         (external, "initializer 'k': its data lies in another file; expected it in the model"),
+        (
+            lambda m: m.graph.initializer[0].external_data.add(key="location", value="x"),
+            "initializer 'k': its data lies in another file",
+        ),
         (hidden, "attribute 'to': tensor '': its data lies in another file; expected it in the"),
         (lambda m: m.graph.node[0].attribute.add(name="t").t, "'t': unknown, or there already"),
         (constant(data_type=8), "initializer 'k': data type STRING; expected one of BOOL"),
