@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 
 import bitlane
 from bitlane import dml
-from bitlane.dml import (
-    BufferBinding,
-    BufferTensorDesc,
-    DataType,
-    FeatureLevel,
-    TensorFlags,
-)
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, FeatureLevel, TensorFlags
 from support.host.arrays import model
 from support.host.dml_bench import (
     COUNT,
@@ -33,10 +27,7 @@ from support.host.dml_bench import (
     Bench,
     refusals,
 )
-from support.host.dml_graphs import (
-    NOTHING,
-    ROWS,
-)
+from support.host.dml_graphs import NOTHING, ROWS
 from support.host.model_driver import ModelDriver
 from support.host.refusals import THINGS, expect_taken_or_refused, literal, refused
 

@@ -16,14 +16,7 @@ from bitlane.lowering.cost import beats, cycles
 from bitlane.lowering.fences import CommandGroup, insert_fences, lower_group
 from bitlane.lowering.moves import MovedBlock, Moves, group_moves, lower_moves
 from bitlane.lowering.self_overlap import overlaps_itself
-from bitlane.lowering.strided import (
-    Streams,
-    View,
-    broadcast_shapes,
-    overlap,
-    packed_strides,
-    span,
-)
+from bitlane.lowering.strided import Streams, View, broadcast_shapes, overlap, packed_strides, span
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import model, random
 from support.seeds import seeds

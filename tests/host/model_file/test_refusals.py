@@ -15,16 +15,7 @@ from PIL import Image
 
 from bitlane.dml import FeatureLevel
 from bitlane.model_file import ModelFileError, load_model
-from support.host.model_files import (
-    DELETE,
-    MODEL,
-    SQUARE,
-    TENSORS,
-    changed,
-    found_at,
-    load,
-    refuse,
-)
+from support.host.model_files import DELETE, MODEL, SQUARE, TENSORS, changed, found_at, load, refuse
 from support.host.model_runner import buffer, tensor
 
 LONG = "x" * 300

@@ -309,12 +309,7 @@ WANTED = r"expected uint8 of shape \(n, 4\)"
             (OR, [GOOD, bad], DataTypeError, "input 'b': .*; expected uint8 of shape")
             for bad in (GOOD.astype("i1"), GOOD.astype("u2"), GOOD.astype("?"), GOOD.tolist())
         ),
-        (
-            ADDED,
-            zeros(a=(2,), b=(3,)),
-            ShapeError,
-            r"node 0 \(BitwiseXor\): .*\(2,\) and \(3,\)",
-        ),
+        (ADDED, zeros(a=(2,), b=(3,)), ShapeError, r"node 0 \(BitwiseXor\): .*\(2,\) and \(3,\)"),
         (
             ADDED,
             zeros(a=(4,), b=(1,)),
