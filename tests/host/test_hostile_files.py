@@ -4,13 +4,14 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bitlane.command_line.run
-from bitlane import BinaryIndex, BitlaneError
+from bitlane import BinaryIndex, BitlaneError, Device
 from bitlane.command_line.check import check_model
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.command_line.run import run_model
@@ -19,8 +20,9 @@ from bitlane.npy import read_npy
 from bitlane.onnx import load, prepare
 from support.command_line import CommandLine
 from support.host import hostile
-from support.host.arrays import link_of, model
+from support.host.arrays import model
 from support.host.model_driver import NotingLink
+from support.host.refusals import uses
 from support.seeds import examples
 
 SEED = st.integers(0, 2**32 - 1)
@@ -105,36 +107,36 @@ def test_model_files(
     assert [line for line in own if not line.isprintable()] == []
 
 
+def load_array(device: Device, path: Path) -> object:
+    return read_npy(path)
+
+
+def load_index(device: Device, path: Path) -> object:
+    return BinaryIndex.load(device, str(path))
+
+
+def load_onnx(device: Device, path: Path) -> object:
+    return prepare(load(path), device)
+
+
+@pytest.mark.parametrize(
+    ("content", "read", "error"),
+    [
+        (hostile.npy, load_array, NpyError),
+        (hostile.index, load_index, BitlaneError),
+        (hostile.onnx_model, load_onnx, BitlaneError),
+    ],
+)
 @examples(3)
 @given(seed=SEED)
 @pytest.mark.filterwarnings("ignore")
-def test_arrays(seed: int) -> None:
-    Path("a.npy").write_bytes(hostile.npy(Random(seed)))
-    refusal(lambda: read_npy(Path("a.npy")), NpyError)
-
-
-@examples(3)
-@given(seed=SEED)
-@pytest.mark.filterwarnings("ignore")
-def test_indexes(seed: int) -> None:
-    device = model()
-    link_of(device).traffic.clear()
-    Path("a.npz").write_bytes(hostile.index(Random(seed)))
-    message = refusal(lambda: BinaryIndex.load(device, "a.npz"), BitlaneError)
-    if message:
-        assert link_of(device).traffic == []
-        assert device.driver.allocator.pieces == 0
-
-
-@examples(3)
-@given(seed=SEED)
-def test_onnx_models(seed: int) -> None:
-    Path("m.onnx").write_bytes(hostile.onnx_model(Random(seed)))
-    device = model()
-    link_of(device).traffic.clear()
-    message = refusal(lambda: prepare(load("m.onnx"), device), BitlaneError)
+def test_files(content: Any, read: Any, error: type[Exception], seed: int) -> None:
+    device, path = model(), Path("file")
+    path.write_bytes(content(Random(seed)))
+    before = uses(device)
+    message = refusal(lambda: read(device, path), error)
     if message and "device memory" not in message:
-        assert link_of(device).traffic == []
+        assert uses(device) == before
 
 
 @examples(0.5)

@@ -2,22 +2,19 @@
 
 import json
 import tracemalloc
-import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bitlane.model_file import ModelFileError, load_model
+from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Op
 from support.command_line import CommandLine
 from support.host.model_driver import ModelDriver
 from support.host.model_files import changed, expect_error
 from support.host.model_runner import Runner, buffer, not_model, tensor
-from support.seeds import seeds
 
 DIGITS = "7" * 5000
 COMMAND = "commands[0]"
@@ -122,38 +119,6 @@ def line_of(run: CommandLine) -> Callable[[str], str]:
         return line
 
     return refused
-
-
-def reading(source: str) -> str:
-    values: dict[str, object] = {"resources.in.initialValues": {"sourcePath": source}}
-    return json.dumps(changed(values, not_model()))
-
-
-@pytest.mark.parametrize("content", [b"PK\x03\x04", b"PK", b"", b"\x80\x04.", b"\x93NUMPY", None])
-def test_what_is_no_numpy_file(content: bytes | None, line_of: Callable[[str], str]) -> None:
-    path = Path("in.npy")
-    if content is None:
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("in.npy", b"x")
-    else:
-        path.write_bytes(content)
-    line = line_of(reading("in.npy"))
-    assert line.count("m.json") == line.count("a NumPy array file") == 1
-
-
-@pytest.mark.parametrize("seed", seeds(7, 30))
-def test_numpy_files_that_are_damaged(seed: int) -> None:
-    path = Path("in.npy")
-    np.save(path, np.array([1, 2, 3], np.uint8))
-    data = np.fromfile(path, np.uint8)
-    generator = np.random.default_rng(seed)
-    places = generator.integers(0, data.size, 3)
-    data[places] = generator.integers(0, 256, 3)
-    data[: generator.integers(1, data.size + 1)].tofile(path)
-    Path("m.json").write_text(reading("in.npy"))
-    # Some damage is harmless.
-    with suppress(ModelFileError):
-        load_model(Path("m.json"))
 
 
 @pytest.mark.parametrize("number", [DIGITS, f"-{DIGITS}", f"{DIGITS}.5", f"1e{DIGITS}"])
