@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from bitlane import Device
 from bitlane.errors import BitlaneError, DataTypeError, OtherDeviceError, ShapeError
 from bitlane.onnx import OnnxError, PreparedGraph, is_compatible, load, prepare, run_node
-from support.host.arrays import model
+from support.host.arrays import link_of, model
 from support.host.onnx_binary import Network, as_where
 from support.host.onnx_models import model_of, node, tensor
 from support.host.refusals import THINGS, expect_taken_or_refused, refused
@@ -44,8 +44,11 @@ def of(*nodes: NodeProto, dtype: str = "u1", opset: int = 28) -> ModelProto:
 
 def refuse(bad: ModelProto, words: str) -> None:
     """Expect that ``bad`` is refused with ``words``, which are printed in a line."""
-    with refused(device := model(), BitlaneError, words) as caught:
+    device = model()
+    link_of(device).traffic.clear()
+    with refused(device, BitlaneError, words) as caught:
         prepare(bad, device)
+    assert link_of(device).traffic == []
     assert isinstance(caught.value, OnnxError | ShapeError)
     assert isinstance(caught.value, OnnxError | ShapeError)
     assert str(caught.value).isprintable(), caught.value

@@ -107,8 +107,10 @@ class Bench:
 
     def refuse(self, action: Callable[[], object], words: str, code: str = REMOVED) -> None:
         """Expect that ``action`` is refused with ``code``, and that nothing is executed."""
+        before = list(self.model.calls)
         with refused(self.device, dml.DmlError, f"^{code}: {literal(words)}"):
             action()
+        assert self.model.calls == before
 
 
 def refusals(
@@ -124,5 +126,6 @@ def refusals(
         bench = Bench(NOT(U8, U8))
         with refused(bench.device, error, f"^{literal(prefix + words)}"):
             call(bench)
+        assert (bench.model.calls, len(bench.commands)) == ([], 0)
 
     return test
