@@ -66,6 +66,7 @@ ODD = np.array([0x7F812345], np.uint32).view(np.float32)
         (reference.cardinality(ROWS, None), 23),
         # The inverse of a float keeps its type and bits, the payload of a NaN among them.
         (reference.bit_not(np.float32([0.0])).view(np.uint32), [0xFFFFFFFF]),
+        (np.array(reference.bit_not(np.float32([0.0])).dtype.name), "float32"),
         (reference.bit_not(reference.bit_not(ODD)).view(np.uint32), [0x7F812345]),
         (reference.bit_not(np.array([1], ">u2")), [0xFFFE]),
         (

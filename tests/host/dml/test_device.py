@@ -190,6 +190,7 @@ def test_objects_tell_what_they_are() -> None:
         assert repr(thing) == f"<bitlane.dml.{told}>"
     bench.buffer.close()
     assert repr(bench.buffer) == "<bitlane.dml.Buffer: 256 bytes, closed>"
+    assert bench.device.create_command_list("layer 1").label == "layer 1"
 
 
 # --- operators in one call --------------------------------------------------------------------
