@@ -289,12 +289,6 @@ class Installed(Distribution):
         return REQUIRES
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a clone" / "cppsim").mkdir(parents=True)
-    return tmp_path / "a clone"
-
-
 def install(monkeypatch: pytest.MonkeyPatch, origin: object, **installed: bool) -> None:
     """Let ``bitlane``, which came from ``origin``, be installed, and ``cppsim`` if it is true."""
     text = origin if origin is None or isinstance(origin, str) else json.dumps(origin)
@@ -307,48 +301,52 @@ def install(monkeypatch: pytest.MonkeyPatch, origin: object, **installed: bool) 
     monkeypatch.setattr("importlib.metadata.distribution", distribution)
 
 
-def of_folder(folder: Path, *, editable: bool) -> dict[str, object]:
-    info = {"editable": True} if editable else {}
-    return {"url": folder.as_uri(), "dir_info": info}
+CPPSIM = ("sim", "boards", "all")
+"""Extras that need cppsim."""
 
 
-@pytest.mark.parametrize("extra", ["sim", "boards", "all"])
-@pytest.mark.parametrize(("editable", "option"), [(True, "-e "), (False, "")])
-def test_cppsim_comes_from_the_folder_that_bitlane_came_from(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, extra: str, editable: bool, option: str
-) -> None:
-    install(monkeypatch, of_folder(folder, editable=editable))
-    expected = f"pip install {option}'{folder}/cppsim' 'bitlane[{extra}]'"
-    assert how_to_install(extra) == expected
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    (tmp_path / "a clone" / "cppsim").mkdir(parents=True)
+    return tmp_path / "a clone"
 
 
-@pytest.mark.parametrize("extra", ["serial", "onnx"])
-def test_an_extra_without_cppsim_needs_no_folder(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, extra: str
-) -> None:
-    install(monkeypatch, of_folder(folder, editable=True))
-    assert how_to_install(extra) == f"pip install 'bitlane[{extra}]'"
-
-
-def test_cppsim_is_not_installed_again(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    install(monkeypatch, of_folder(folder, editable=True), cppsim=True)
-    assert how_to_install("sim") == "pip install 'bitlane[sim]'"
+def known(origin: object, clone: Path) -> object:
+    """Return what pip notes of an installation from ``clone``, or ``origin`` itself."""
+    if origin not in ("editable", "folder"):
+        return origin
+    return {"url": clone.as_uri(), "dir_info": {"editable": True} if origin == "editable" else {}}
 
 
 @pytest.mark.parametrize(
-    "origin",
+    ("origin", "cppsim", "extra", "expected"),
     [
-        None,
-        "",
-        "{",
-        {"url": "https://example.org/bitlane.whl", "archive_info": {}},
-        {"url": "file:///no/such/folder", "dir_info": {}},
-        {"url": "https://example.org/bitlane", "dir_info": {}},
+        # cppsim comes from the folder that bitlane came from, unless it is installed.
+        *(("editable", False, extra, f"-e 'FOLDER/cppsim' 'bitlane[{extra}]'") for extra in CPPSIM),
+        *(("folder", False, extra, f"'FOLDER/cppsim' 'bitlane[{extra}]'") for extra in CPPSIM),
+        *(("editable", False, extra, f"'bitlane[{extra}]'") for extra in ("serial", "onnx")),
+        ("editable", True, "sim", "'bitlane[sim]'"),
+        # Without a folder an index has all.
+        *(
+            (origin, False, "sim", "'bitlane[sim]'")
+            for origin in (
+                *(None, "", "{", {"url": "file:///no/such/folder", "dir_info": {}}),
+                {"url": "https://example.org/bitlane.whl", "archive_info": {}},
+                {"url": "https://example.org/bitlane", "dir_info": {}},
+            )
+        ),
     ],
 )
-def test_without_a_folder_an_index_has_all(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
-    install(monkeypatch, origin)
-    assert how_to_install("sim") == "pip install 'bitlane[sim]'"
+def test_how_an_extra_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+    clone: Path,
+    origin: object,
+    cppsim: bool,
+    extra: str,
+    expected: str,
+) -> None:
+    install(monkeypatch, known(origin, clone), cppsim=cppsim)
+    assert how_to_install(extra) == f"pip install {expected}".replace("FOLDER", str(clone))
 
 
 def test_folders_on_the_path_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,15 +356,10 @@ def test_folders_on_the_path_are_not_installed(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("cppsim", [False, True])
 def test_another_environment_gets_the_same_bitlane(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, cppsim: bool
+    monkeypatch: pytest.MonkeyPatch, clone: Path, cppsim: bool
 ) -> None:
-    install(monkeypatch, of_folder(folder, editable=True), cppsim=cppsim)
-    assert how_to_install_elsewhere("onnx") == f"pip install '{folder}[onnx]'"
-    assert how_to_install_elsewhere("boards") == f"pip install '{folder}/cppsim' '{folder}[boards]'"
-
-
-def test_another_environment_gets_the_same_version_from_an_index(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    install(monkeypatch, known("editable", clone), cppsim=cppsim)
+    assert how_to_install_elsewhere("onnx") == f"pip install '{clone}[onnx]'"
+    assert how_to_install_elsewhere("boards") == f"pip install '{clone}/cppsim' '{clone}[boards]'"
     install(monkeypatch, None)
     assert how_to_install_elsewhere("onnx") == f"pip install 'bitlane[onnx]=={__version__}'"
