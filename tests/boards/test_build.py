@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 NAME = "hx8k"
 
+NETLIST = '{"modules": {}}'
 LOG = """\
 Info: Device utilisation:
 Info: \t         ICESTORM_LC:    {cells}/   7680    68%
@@ -48,6 +49,7 @@ class Tools:
     """Takes the place of the tools; says what nextpnr would say of a circuit.
 
     ``mhz``: the clock that it achieves, or for each seed the clock or the text of its error.
+    ``clocks``: what it achieves of other nets, and their targets.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class Tools:
         *,
         cells: int = 5000,
         clock: float | None = None,
+        clocks: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         self.called: list[str] = []
-        self._mhz, self._cells, self._clock = mhz, cells, clock
+        self._mhz, self._cells, self._clock, self._clocks = mhz, cells, clock, clocks or {}
 
     def run(
         self, tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: Any
@@ -66,7 +69,7 @@ class Tools:
         self.called.append(tool.command)
         log.write_text("")
         if "yosys" in tool.command:
-            (folder / "top.json").write_text("netlist")
+            (folder / "top.json").write_text(NETLIST)
         elif "nextpnr" in tool.command:
             log.write_text(LOG.format(cells=self._cells))
             self._route(tool, list(arguments), folder)
@@ -75,8 +78,8 @@ class Tools:
         return Usage(1.0, 1 << 20)
 
     def _route(self, tool: Tool, words: list[str], folder: Path) -> None:
-        assert (folder / "top.json").read_text() == "netlist"
-        assert (folder / "top.pcf").read_text()
+        assert (folder / "top.json").read_text() == NETLIST
+        assert next(folder.glob("top.[pl][cp]f")).read_text()
         seed, found = int(words[words.index("--seed") + 1]), self._mhz
         if isinstance(found, Mapping):
             time.sleep(0.02 * (5 - seed))  # later seeds finish first
@@ -84,7 +87,10 @@ class Tools:
         if isinstance(found, str):
             raise ToolError(f"{tool.command}: {found}", found)
         clock = self._clock or float(words[words.index("--freq") + 1])
-        timing = {"clk": {"achieved": found, "constraint": clock}}
+        nets = {"$glbnet$clk" if self._clocks else "clk": (found, clock), **self._clocks}
+        timing = {
+            net: {"achieved": mhz, "constraint": target} for net, (mhz, target) in nets.items()
+        }
         (folder / "top.timing.json").write_text(json.dumps({"fmax": timing}))
         (folder / "top.asc").write_text(f"routed with {seed}")
         if self._cells > 7680:
@@ -178,6 +184,27 @@ def test_a_build_that_fails_ends_with_1_and_one_line(
     code, out, err = run("build", NAME, "-o", str(tmp_path))
     assert (code, out) == (1, "")
     assert "timing not met" in err.splitlines()[-1]
+
+
+def test_a_build_meets_every_clock(replace_tools: Any, tmp_path: Path) -> None:
+    """Those of the line, too, for a board with Ethernet."""
+    board = boards()["colorlight-i5"]
+
+    def of_line(rx: float, tx: float) -> dict[str, tuple[float, float]]:
+        return {"$glbnet$rgmii.rx.control.rx_clk": (rx, 125), "$glbnet$rgmii.tx.tx_clk": (tx, 125)}
+
+    replace_tools(Tools(100.0, clocks=of_line(130.0, 140.0)))
+    report = build(board, tmp_path, silent)
+    lines = {"rx": (125.0, 130.0), "tx": (125.0, 140.0)}
+    assert (report.achieved_mhz, report.line_clocks_mhz) == (100.0, lines)
+    text = (tmp_path / "report.txt").read_text()
+    assert "clock rx             125.00 MHz; achieves 130.00 MHz, margin 4.0%" in text
+    assert "udp://192.168.1.50:45438, MAC address 02:62:69:74:6c:6e" in text
+    for mhz, rx, tx in ((93.0, 130.0, 140.0), (100.0, 124.0, 140.0), (100.0, 130.0, 124.0)):
+        replace_tools(Tools(mhz, clocks=of_line(rx, tx)))
+        with pytest.raises(BuildError, match=r"timing not met: [\d.]+ MHz of [\d.]+ MHz; try"):
+            build(board, tmp_path, silent)
+        assert not (tmp_path / f"{board.name}.bit").exists()
 
 
 def test_a_tool_that_is_missing_is_named_with_its_package(

@@ -1,13 +1,10 @@
 """A board with Ethernet: its pins, its addresses, and what its options refuse."""
 
 import argparse
-import json
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
-from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
@@ -19,11 +16,7 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board, EthernetPort
 from bitlane_boards.command_line.common import add_addresses, addressed
 from bitlane_boards.command_line.devices import url_of
-from bitlane_boards.flow import build as build_module
-from bitlane_boards.flow.build import BuildError, build
-from bitlane_boards.flow.families import Tool
 from bitlane_boards.flow.rgmii import RgmiiPort
-from bitlane_boards.flow.tools import Usage, silent
 from bitlane_boards.pins import CircuitModel
 from bitlane_boards.pins.rgmii import RgmiiPins
 from bitlane_boards.pins.udp import bound_socket
@@ -150,46 +143,3 @@ def test_a_cable_over_which_no_frame_arrives_is_an_error_that_names_its_options(
     ended = run("simulate", BOARD.name, *words)
     expected = f"bitlane: {shown}192.168.1.50 does not answer ARP; expected smaller shares"
     assert (ended.code, ended.err.splitlines()[-1]) == (2, expected)
-
-
-class Tools:
-    """Takes the place of the tools; reports ``mhz`` of the domains ``sync``, ``rx`` and ``tx``."""
-
-    def __init__(self, *mhz: float) -> None:
-        self._mhz = mhz
-
-    def run(
-        self, tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: object
-    ) -> Usage:
-        log.write_text("Info: \t        TRELLIS_COMB:   11317/  24288    46%\n")
-        if "yosys" in tool.command:
-            (folder / "top.json").write_text('{"modules": {}}')
-        elif "nextpnr" in tool.command:
-            nets = ("$glbnet$clk", "$glbnet$rgmii.rx.control.rx_clk", "$glbnet$rgmii.tx.tx_clk")
-            wanted = (93.755859375, 125, 125)
-            clocks = {
-                net: {"achieved": mhz, "constraint": constraint}
-                for net, mhz, constraint in zip(nets, self._mhz, wanted, strict=True)
-            }
-            (folder / "top.timing.json").write_text(json.dumps({"fmax": clocks}))
-        else:
-            (folder / arguments[-1]).write_bytes(b"bits")
-        return Usage(1.0, 1 << 20)
-
-
-@pytest.mark.slow  # the versions of the tools are looked up
-def test_a_build_meets_every_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(build_module, "run_tool", Tools(100.0, 130.0, 140.0).run)
-    report = build(BOARD, tmp_path, silent)
-    assert (report.achieved_mhz, report.line_clocks_mhz) == (
-        100.0,
-        {"rx": (125.0, 130.0), "tx": (125.0, 140.0)},
-    )
-    text = (tmp_path / "report.txt").read_text()
-    assert "clock rx             125.00 MHz; achieves 130.00 MHz, margin 4.0%" in text
-    assert "udp://192.168.1.50:45438, MAC address 02:62:69:74:6c:6e" in text
-    for mhz in ((93.0, 130.0, 140.0), (100.0, 124.0, 140.0), (100.0, 130.0, 124.0)):
-        monkeypatch.setattr(build_module, "run_tool", Tools(*mhz).run)
-        with pytest.raises(BuildError, match=r"timing not met: [\d.]+ MHz of [\d.]+ MHz; try"):
-            build(BOARD, tmp_path, silent)
-        assert not (tmp_path / f"{BOARD.name}.bit").exists()
