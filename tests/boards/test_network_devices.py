@@ -129,7 +129,7 @@ LocalNetworks = Callable[..., AbstractContextManager[LocalNetwork]]
 
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> LocalNetworks:
-    """Return what serves boards on the loopback interface, the only one that the command finds."""
+    """Return a function that serves boards on the loopback interface, the only one found."""
 
     @contextmanager
     def serve(*boards: LocalBoard) -> Iterator[LocalNetwork]:

@@ -1,4 +1,4 @@
-"""What surrounds the package: errors, files, and the command that installs an extra.
+"""Errors and files of the package, and the command that installs an extra.
 
 Errors survive a trip through a pool of processes; what holds a device refuses one. Files are
 written whole or not at all; headers of NumPy's files are checked, sizes too.

@@ -1,4 +1,4 @@
-"""What an index and `Device.search` refuse: before anything is sent, and in one line."""
+"""Refusals of an index and of `Device.search`: in one line, before anything is sent."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,7 +34,10 @@ def own(rows: Any) -> Any:
 
 
 def unchanged(ids: Any) -> Callable[[Device], Iterator[tuple[Any, ...]]]:
-    """Return what yields an index with ``ids``, and its rows, and asserts that nothing was sent."""
+    """Return a generator function of an index with ``ids``, and its rows.
+
+    It asserts that nothing was sent to the device, and that the index has not changed.
+    """
 
     def made(device: Device) -> Iterator[tuple[Any, ...]]:
         index = index_of(ROWS, ids, device)

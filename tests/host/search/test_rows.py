@@ -1,4 +1,4 @@
-"""Rows of an index: their ids, what fetching, merging and removing them does to its memory."""
+"""Rows of an index: their ids, and its memory after they are fetched, merged and removed."""
 
 from collections import deque
 from random import Random

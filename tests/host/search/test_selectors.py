@@ -1,4 +1,4 @@
-"""Selections of rows by their ids: what they select, and which way their rows are searched."""
+"""Selections of rows by their ids: the rows that they select, and how these are searched."""
 
 import itertools
 from pathlib import Path
