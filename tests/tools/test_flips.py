@@ -88,7 +88,10 @@ def records(burst: list[int]) -> list[list[int]]:
 
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
 def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> None:
-    (burst,) = ExchangeWriter(configuration).operators()
+    writer = ExchangeWriter(configuration)
+    assert writer.operators()
+    assert writer.recovery()  # clears the engine, and so the doorbell
+    (burst,) = writer.operators()
     written = records(burst)
     used = sorted(BITS["OP"].extract(words[0]) for words in written)
     assert used == sorted(configuration.ops - {Op.SEARCH})
