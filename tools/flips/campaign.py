@@ -26,8 +26,6 @@ from flips.circuit import FlippableCircuit, FlippableLut
 from flips.outcome import FlipOutcome, Flips
 from flips.stimulus import Stimulus
 
-__all__ = ["FlipCampaign", "FlipStand", "all_flips"]
-
 
 def all_flips(cells: Sequence[LogicCell], stimulus: Stimulus) -> Flips:
     """Return every bit of the LUTs of ``cells`` that levels at their inputs can choose.

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from bitlane.errors import BitlaneError
 from bitlane_boards.pins.netlist import HIGH, LOW, Netlist
 
-__all__ = ["FlippableCircuit", "FlippableLut", "either", "gates"]
-
 _LOW_BITS = 6
 """Bits of a LUT's number that one of the two decoders takes."""
 

@@ -26,8 +26,6 @@ from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack
 from support.serial.frames import DELIMITER, frame, head, request, uart_levels
 
-__all__ = ["ExchangeWriter", "levels"]
-
 _KINDS = {"commands": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
 """Kinds of exchanges, each with its share in percent."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-__all__ = ["FlipOutcome", "Flips", "load_flips"]
-
 Numbers = NDArray[np.int64]
 
 

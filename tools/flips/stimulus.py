@@ -17,8 +17,6 @@ from bitlane_boards.readback.ice40 import LogicCell
 from flips.exchanges import ExchangeWriter
 from support.sim.flip_copies import FlippedCopies
 
-__all__ = ["Section", "Stimulus", "compose"]
-
 _START = 100e-6
 """Seconds from power-on to the first request."""
 
