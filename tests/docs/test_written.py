@@ -29,21 +29,9 @@ from support.docs.recording import drawn, lines_of
 
 UNITS = r"LUT4|CCU2C|[MG]B/s|[kM]?Hz|cycles a second|times as (?:fast|many|much)"
 
-READ = (
-    "README.md",
-    "cppsim/docs/measurements.md",
-    "docs/architecture.md",
-    "docs/boards.md",
-    "docs/compare.md",
-    "docs/distances.md",
-    "docs/index.md",
-    "docs/litex.md",
-    "docs/models.md",
-    "docs/network.md",
-    "docs/security.md",
-    "docs/troubleshooting.md",
-    "docs/verification.md",
-)
+_IN_DOCS = ("architecture", "boards", "compare", "distances", "index", "litex", "models")
+_IN_DOCS += ("network", "security", "troubleshooting", "verification")
+READ = ["README.md", "cppsim/docs/measurements.md", *(f"docs/{page}.md" for page in _IN_DOCS)]
 """Pages whose figures are read."""
 
 MARKED = [page for page in PAGES if "<!-- figures: " in page.read_text(encoding="utf-8")]

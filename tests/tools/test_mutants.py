@@ -99,18 +99,10 @@ def test_changes_are_made_behind_letters_of_several_bytes() -> None:
 def test_a_change_says_where_it_is() -> None:
     source = "class Unit:\n    def elaborate(self):\n        return  1 # →\n"
     change = changes(source, "unit.py")[1]
-    assert change == Change(
-        file="unit.py",
-        line=3,
-        column=9,
-        where="Unit.elaborate",
-        text="return  1 # →",
-        kind=Kind.CONSTANT,
-        before="1",
-        after="2",
-        start=source.index("1"),
-        end=source.index("1") + 1,
-    )
+    assert (change.file, change.line, change.column) == ("unit.py", 3, 9)
+    assert (change.where, change.text) == ("Unit.elaborate", "return  1 # →")
+    assert (change.kind, change.before, change.after) == (Kind.CONSTANT, "1", "2")
+    assert (change.start, change.end) == (source.index("1"), source.index("1") + 1)
     assert str(change) == "unit.py:3: 1 -> 2"
 
 
@@ -302,15 +294,8 @@ def test_a_test_that_always_fails_is_no_answer() -> None:
 
 def test_an_explained_change_is_not_counted_and_a_survivor_is_named() -> None:
     place = Place()
-    known = Equivalent(
-        package="rtl",
-        file="unit.py",
-        where="total",
-        text="return a + b * 0",
-        column=8,
-        change="a + b * 0 -> (a - b * 0)",
-        reason="b is 0",
-    )
+    told = ADDED.file, ADDED.where, ADDED.text, ADDED.summary
+    known = Equivalent("rtl", *told, "b is 0")
     explained = judge(ADDED, place, [known])
     assert (explained.outcome, explained.by, place.asked) == (Outcome.EXPLAINED, "b is 0", [])
     survived = judge(FACTOR, place, [known])

@@ -83,7 +83,7 @@ def sample(found: Iterable[Change], count: int, seed: int) -> list[Change]:
     return sorted(chosen, key=lambda change: change.lot(seed))[:count]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Equivalent:
     """A change as in `Change`, ``change`` its ``summary``, and the reason why it has no effect.
 
@@ -94,9 +94,9 @@ class Equivalent:
     file: str
     where: str
     text: str
-    column: int = 0
     change: str
     reason: str
+    column: int = 0
 
     def matches(self, change: Change) -> bool:
         column = change.column if self.column else 0

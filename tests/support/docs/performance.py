@@ -202,22 +202,13 @@ def _area_rows(row: Record) -> list[list[str]]:
     own = [name, *(str(cells[kind]) for kind in ("lut4", "carry", "ff")), ram]
     own += [number(row["mhz"], 1), f"{clocks[0]:.1f} to {clocks[-1]:.1f}"]
     own += [number(row["gigabytes_per_second"], 2), goal, _met(row["met"])]
-    peers = [
-        [
-            f"{peer['name']} (peer)",
-            str(peer["lut4"]),
-            "-" if peer["carry"] is None else str(peer["carry"]),
-            str(peer["ff"]),
-            str(peer["ram"]),
-            number(peer["mhz"], 1),
-            "-",
-            number(peer["gigabytes_per_second"], 2),
-            "-",
-            "-",
-        ]
-        for peer in row["peers"]
-    ]
-    return [own, *peers]
+    return [own, *map(_peer_row, row["peers"])]
+
+
+def _peer_row(peer: Record) -> list[str]:
+    cells = ["-" if peer[x] is None else str(peer[x]) for x in ("lut4", "carry", "ff", "ram")]
+    rate = number(peer["gigabytes_per_second"], 2)
+    return [f"{peer['name']} (peer)", *cells, number(peer["mhz"], 1), "-", rate, "-", "-"]
 
 
 def _seconds(record: Record) -> list[str]:
