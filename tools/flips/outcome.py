@@ -33,9 +33,8 @@ class Flips:
 
     def those(self, chosen: Sequence[int]) -> "Flips":
         """Return the flips numbered ``chosen``."""
-        numbers = list(chosen)
-        columns = (self.luts, self.rows, self.locations, self.reached)
-        return Flips(*(column[numbers] for column in columns), self.longest)
+        x = list(chosen)
+        return Flips(self.luts[x], self.rows[x], self.locations[x], self.reached[x], self.longest)
 
     def save(self, path: Path, parts: Sequence[str]) -> None:
         """Write the flips and the names of the stimulus's ``parts`` to ``path``."""
@@ -46,8 +45,8 @@ def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
     """Return the flips saved in ``folder`` and their outcome. Raises ``BitlaneError``."""
     try:
         with np.load(folder / "flips.npz") as data:
-            columns = (data[name] for name in ("luts", "rows", "locations", "reached"))
-            flips = Flips(*columns, int(data["longest"]))
+            luts, rows, locations, reached, longest = (data[x] for x in Flips.__annotations__)
+            flips = Flips(luts, rows, locations, reached, int(longest))
             parts = [str(name) for name in data["parts"]]
         with np.load(folder / "results.npz") as data:
             results = {name: data[name] for name in data.files if " " in name}

@@ -29,15 +29,8 @@ _GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
-    "-std=c++17",
-    "-O3",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-DNDEBUG",
-    "-DVM_COVERAGE=0",
-    "-DVM_TRACE=0",
-    "-DVL_IGNORE_UNKNOWN_ARCH",
-    "-w",
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-DVM_COVERAGE=0"),
+    *("-DVM_TRACE=0", "-DVL_IGNORE_UNKNOWN_ARCH", "-w"),
 )
 _RUNTIME = ("verilated", "verilated_threads")
 """Verilator's sources that are linked into every model."""
@@ -87,10 +80,7 @@ def verilator_folder() -> Path:
 
 
 def build_verilated(
-    circuit: Circuit,
-    storage: Sequence[StoragePort] = (),
-    *,
-    waveform: bool = False,
+    circuit: Circuit, storage: Sequence[StoragePort] = (), *, waveform: bool = False
 ) -> Library:
     """Compile ``circuit`` by way of Verilator, or find it in the cache; see ``build``.
 
@@ -117,18 +107,9 @@ def build_verilated(
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
         headers = [f"-I{path}" for path in (folder, root / "include", *HEADERS, _GLUE.parent)]
-        compiler.run(
-            [
-                *_COMPILER,
-                "-shared",
-                *headers,
-                "-o",
-                str(folder / "model.so"),
-                *(str(folder / source) for source in sources),
-                *(str(runtime / f"{part}.o") for part in _RUNTIME),
-                "-lpthread",
-            ]
-        )
+        files = [*(folder / x for x in sources), *(runtime / f"{part}.o" for part in _RUNTIME)]
+        words = [*_COMPILER, "-shared", *headers, "-o", folder / "model.so", *files, "-lpthread"]
+        compiler.run(list(map(str, words)))
         _note_seconds(folder, time.monotonic() - started)
 
     folder = CACHE.cached("verilator", content_key(*parts), fill)
