@@ -32,7 +32,6 @@ from cppsim.testing import (
     EXECUTORS,
     Bench,
     RandomDesign,
-    follow_processes,
     random_circuit,
     random_clocked,
     random_counters,
@@ -44,7 +43,7 @@ from cppsim.testing import (
 from cppsim.testing.values import narrow_values
 from support.fuzz import FIRST_SEED, fuzz
 from support.seeds import seeds, slow
-from support.small import counter
+from support.small import counter, followed
 from support.waveforms import text_of
 
 ALWAYS = str(10**15)
@@ -160,10 +159,10 @@ def test_random_designs(
 @pytest.mark.parametrize("seed", seeds(1, 30))
 def test_random_testbenches(seed: int, interpret: Callable[[str], Path]) -> None:
     make = (random_counters, random_clocked)[seed % 2]
-    expected = follow_processes("pysim", make(seed), seed=seed)
+    expected = followed("pysim", make(seed), seed=seed)
     for instructions in ("1", str(Random(seed).randrange(1, 9000)), ALWAYS):
         interpret(instructions)
-        assert follow_processes("always", make(seed), seed=seed) == expected
+        assert followed("always", make(seed), seed=seed) == expected
 
 
 @pytest.mark.slow

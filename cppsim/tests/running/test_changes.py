@@ -11,14 +11,13 @@ from cppsim.running.state import CompiledState
 from cppsim.testing import (
     EXECUTORS,
     Bench,
-    follow_processes,
     random_clocked,
     random_counters,
     same_on,
     ticks,
 )
 from support.seeds import seeds
-from support.small import counter
+from support.small import counter, followed
 
 
 @pytest.mark.parametrize("make", [random_counters, random_clocked])
@@ -29,12 +28,12 @@ def test_random_processes_beside_registers(seed: int, make: Any) -> None:
         # check takes a trigger of a testbench that breaks for a glitch.
         others = ["engine", "always", *([] if testbenches else ["check"])]
         try:
-            expected = follow_processes("pysim", design, seed=seed, testbenches=testbenches)
+            expected = followed("pysim", design, seed=seed, testbenches=testbenches)
         except TypeError:
             assert testbenches  # a tick of Amaranth's simulator has returned None, at 1 % of seeds
             continue
         for name in others:
-            found = follow_processes(name, design, seed=seed, testbenches=testbenches)
+            found = followed(name, design, seed=seed, testbenches=testbenches)
             assert found == expected, (seed, testbenches, name)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from amaranth.hdl import Instance, Module, Signal
 
+from cppsim.testing import EXECUTORS, Bench, RandomDesign, follow_processes
+
 
 def counter(shape: Any = 8, step: Any = 1, **options: Any) -> tuple[Module, Signal]:
     """Return a design that adds ``step`` to a register at each tick, and the register."""
@@ -28,6 +30,13 @@ def foreign() -> Module:
     m = Module()
     m.submodules.cell = Instance("CELL", i_a=Signal(), o_o=Signal())
     return m
+
+
+def followed(executor: str, design: RandomDesign, **options: Any) -> list[Any]:
+    """Return what `follow_processes` lets an executor see."""
+    bench = Bench(EXECUTORS[executor])
+    follow_processes(bench, design, **options)
+    return bench.seen
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from amaranth.sim import BrokenTrigger
 
 from ..amaranth_internals import engine_of
 from .designs import RandomDesign
-from .executors import EXECUTORS, Bench, close
+from .executors import Bench, close
 from .testbenches import RandomTestbench
 from .values import random_number
 
@@ -94,18 +94,18 @@ def random_counters(seed: int) -> RandomDesign:
 
 
 def follow_processes(
-    executor: str, design: RandomDesign, *, seed: int, testbenches: bool = False
-) -> list[_Log]:
-    """Return the logs of random testbenches, and of processes that watch the outputs of ``design``.
+    bench: Bench, design: RandomDesign, *, seed: int, testbenches: bool = False
+) -> None:
+    """Let ``bench`` see what random testbenches see, and processes that watch outputs.
 
     Each process has one of the inputs, and a log: Amaranth runs processes in any order. With
     ``testbenches`` they are testbenches in the background.
     """
-    chance, bench = random.Random(seed), Bench(EXECUTORS[executor])
+    chance = random.Random(seed)
     simulator = bench.simulator(design.module, clocks=design.clocks)
     owned = chance.sample(design.inputs[:4], chance.randint(1, 3))
     left = [x for x in design.inputs if not any(x is y for y in owned)]
-    logs: list[_Log] = [bench.seen]
+    logs: list[_Log] = []
     for own in owned:
         process = _Process(design, own, bench, chance.random())
         if testbenches:
@@ -115,15 +115,14 @@ def follow_processes(
         logs.append(process.log)
     others = replace(design, inputs=left)
     for number in range(chance.randint(1, 2)):
-        made = RandomTestbench(
-            f"bench{number}", others, bench, logs[0], random.Random(seed + number)
+        simulator.add_testbench(
+            RandomTestbench(f"bench{number}", others, bench, seed + number).work
         )
-        simulator.add_testbench(made.work)
     for deadline in (17.7e-6, 50e-6):
         simulator.run_until(deadline)
-        logs[0].append(("until", *map(engine_of(simulator).get_value, design.outputs)))
+        bench.seen.append(("until", *map(engine_of(simulator).get_value, design.outputs)))
     close(simulator)
-    return logs
+    bench.seen.append(logs)
 
 
 _PATIENCE = 2.3117e-6

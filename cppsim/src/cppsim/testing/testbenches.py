@@ -24,8 +24,8 @@ def follow(bench: Bench, design: RandomDesign, *, seed: int) -> None:
     }
     simulator, log = bench.simulator(design.module, clocks=clocks), bench.seen
     for number in range(chance.randint(1, 3)):
-        made = RandomTestbench(f"bench{number}", design, bench, log, random.Random(seed + number))
-        simulator.add_testbench(made.work, background=chance.random() < 0.2)
+        work = RandomTestbench(f"bench{number}", design, bench, seed + number).work
+        simulator.add_testbench(work, background=chance.random() < 0.2)
     if chance.random() < 0.3:
         domain = chance.choice(list(design.clocks))
         outputs = design.outputs[:3]
@@ -43,13 +43,10 @@ def follow(bench: Bench, design: RandomDesign, *, seed: int) -> None:
 
 
 class RandomTestbench:
-    """A testbench of random steps that logs the result of each."""
+    """A testbench of random steps that lets ``bench`` see the result of each."""
 
-    def __init__(
-        self, name: str, design: RandomDesign, bench: Bench, log: list[Any], chance: random.Random
-    ) -> None:
-        self._name, self._design, self._bench = name, design, bench
-        self._log, self._seed = log, chance.random()
+    def __init__(self, name: str, design: RandomDesign, bench: Bench, seed: int) -> None:
+        self._name, self._design, self._bench, self._seed = name, design, bench, seed
 
     async def work(self, ctx: Any) -> None:
         self._chance = random.Random(self._seed)
@@ -68,7 +65,7 @@ class RandomTestbench:
             self._note("get", ctx.get(self._chance.choice(self._design.outputs)))
 
     def _note(self, *what: Any) -> None:
-        self._log.append((self._name, self._bench.now, *what))
+        self._bench.seen.append((self._name, self._bench.now, *what))
 
     def _some(self) -> Sequence[Value]:
         outputs = self._chance.sample(list(self._design.outputs), 2)
