@@ -21,7 +21,6 @@ from amaranth.hdl import (
 )
 from amaranth.lib.memory import Memory
 
-import cppsim
 from cppsim import FallbackWarning, designs
 from cppsim.compiling.cache import CacheWarning
 from cppsim.compiling.library import Builder
@@ -218,15 +217,13 @@ def test_a_testbench_that_never_waits(interpret: Callable[[str], Path]) -> None:
     total: Any = sum((x * x for x in inputs), Const(0))
     shown = Signal(22)
     m.d.comb += shown.eq(total)
-    simulator = cppsim.Simulator(m)
 
     async def work(ctx: Any) -> None:
         for value in range(50):
             ctx.set(inputs[value % 40], value)
             assert ctx.get(shown) == sum(x * x for x in range(max(0, value - 39), value + 1))
 
-    simulator.add_testbench(work)
-    simulator.run()
+    simulator = Bench(EXECUTORS["always"]).run(m, work, clocks=None)
     assert (is_compiled(simulator), libraries(cache)) == (True, 1)
 
 
@@ -267,13 +264,9 @@ def test_wide_operations_are_compiled_at_once(interpret: Callable[[str], Path]) 
     cache = interpret(ALWAYS)
     m, a, b = Module(), Signal(65, init=3), Signal(65)
     m.d.comb += b.eq(a * a)
-    simulator = cppsim.Simulator(m)
-
-    async def work(ctx: Any) -> None:
-        assert ctx.get(b) == 9
-
-    simulator.add_testbench(work)
-    simulator.run()
+    sim = Bench(EXECUTORS["always"])
+    sim.run(m, sim.sets(a, (3,), b), clocks=None)
+    assert sim.seen == [[9]]
     assert libraries(cache) == 1
 
 

@@ -12,6 +12,7 @@ from amaranth.lib.memory import Memory
 
 import cppsim
 from cppsim import Batch, BatchError, FallbackWarning
+from cppsim.testing import EXECUTORS, Bench
 from support.seeds import slow
 
 Result = tuple[Any, Callable[[int, int, int], int]]
@@ -98,10 +99,7 @@ def test_operators_of_wide_values(width: int, names: Sequence[str] | None) -> No
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
-        simulator = cppsim.Simulator(m, mode="always")
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+        Bench(EXECUTORS["always"]).run(m, testbench)
 
 
 @pytest.mark.parametrize(
