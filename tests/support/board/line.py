@@ -179,6 +179,7 @@ class ModelLine(ABC):
         while (time := self._next_event()) <= until:
             if self.talk:
                 self._spoken = max(time, self.now)
+                assert self._spoken < 100, "the host listens for ever"
                 self._answer(time, [self.talk()])
             elif self._arrivals and self._arrivals[0][0] <= time:
                 _, unit = self._arrivals.popleft()
