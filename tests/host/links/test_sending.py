@@ -13,8 +13,6 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, Request
 from support.host.replies import view
 
-READ, WRITE = Request.READ, Request.WRITE
-
 
 def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
     fragments = []
@@ -63,6 +61,18 @@ def test_a_batch_begins_with_a_whole_word() -> None:
     assert rest is not None
     assert (rest.address, len(rest.content)) == (64, 640)
     assert len(rest.content) >= LEAST_BATCH * 64
+
+
+def test_both_directions_are_busy_behind_the_last_write_to_the_control_window() -> None:
+    writes = [(0, view(64)), (CONTROL_BASE + 8, view(8)), (64, view(64)), (CONTROL_BASE, view(4))]
+    more = [(0x100 + 64 * k, view(64)) for k in range(8)]
+    transfers = TransferQueue(writes + more, [(0x8000, view(64)), (CONTROL_BASE + 16, view(4))])
+    fragments = fragments_of(transfers, 64)
+    assert [(each.request, each.address) for each in fragments[:4]] == [
+        (Request.WRITE, address) for address, _ in writes
+    ]
+    kinds = "".join(each.request.name[0] for each in fragments[4:])
+    assert kinds.index("R") < kinds.rindex("W"), kinds
 
 
 def test_what_is_cleared_is_not_moved() -> None:
