@@ -181,6 +181,8 @@ def test_what_a_killed_program_has_left_on_the_serial_line_is_no_harm() -> None:
     with line.link() as link:
         assert link.read(BASE, 6).tobytes() == b"left\0\0"
     assert link.counts.damaged == 0
+    # The first HELLO was answered: its delimiter ended the half of a frame.
+    assert line.now < 0.3
 
 
 # --- sessions of the network ----------------------------------------------------------------------
