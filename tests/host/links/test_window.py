@@ -319,6 +319,17 @@ def test_second_answers_are_ignored_and_tell_of_haste() -> None:
     assert it.spurious == 1
 
 
+def test_the_oldest_request_is_the_first_without_an_answer() -> None:
+    it = window(NETWORK)
+    it.batches(TransferQueue([(0, view(9 * 480))]))
+    it.take(answered(0))
+    assert it.oldest() == "a WRITE of 480 bytes at 0x1e0"
+    it.on_timeout()
+    for number in (1, 2, 0, 1):
+        it.take(answered(number))
+    assert it.spurious == 1
+
+
 def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
     it = five_writes()
     assert it.take(answered(0)) > 20
