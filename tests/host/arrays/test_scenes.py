@@ -46,7 +46,7 @@ def play(scene: Scene, steps: int) -> bool:
 @pytest.mark.parametrize("seed", seeds(6, 100))
 def test_any_steps(seed: int, changes: dict[str, Any]) -> None:
     device = model(**changes)
-    whole = play(Scene(device, seed, limited=bool(changes)), 14)
+    whole = play(Scene(device, seed, limited=bool(changes)), 20)
     gc.collect()
     assert not whole or not device.driver.allocator.pieces, "memory was not given back"
 

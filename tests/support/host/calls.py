@@ -31,29 +31,17 @@ class Row(NamedTuple):
 
 
 _MOVES = """
-x.copy()
-x.copy("F")
-np.copy(x)
-np.copy(x, order="C")
-copy.copy(x)
-copy.deepcopy(x)
-x.astype(x.dtype)
-x.astype(x.dtype, copy=False)
-x.astype(x.dtype, order="F", copy=False)
-x.astype(x.dtype, order="C", copy=False)
-xp.asarray(x)
-xp.asarray(x, copy=False)
-xp.asarray(x, copy=True)
-xp.astype(x, x.dtype)
-xp.astype(x, x.dtype, copy=False)
+[x.copy(), x.copy("F")]
+[np.copy(x), np.copy(x, order="C")]
+[copy.copy(x), copy.deepcopy(x)]
+[x.astype(x.dtype), x.astype(x.dtype, copy=False)]
+[x.astype(x.dtype, order="F", copy=False), x.astype(x.dtype, order="C", copy=False)]
+[xp.asarray(x), xp.asarray(x, copy=False), xp.asarray(x, copy=True)]
+[xp.astype(x, x.dtype), xp.astype(x, x.dtype, copy=False)]
 x.view(x.dtype)
 x.T
 x.mT
-x[...]
-x[..., None]
-x[None, ..., ::-1]
-x[True]
-x[False]
+[x[...], x[..., None], x[None, ..., ::-1], x[True], x[False]]
 x[[0]]
 x[[1, 0, -1]]
 x[range(1, -1, -1)]
@@ -71,15 +59,12 @@ x[None][:, [0, 0], ..., [1]]
 x[np.array([1, 0], ">i8")]
 x[[]]
 x[m.tolist()]
-x.reshape(-1)
-x.reshape(x.shape)
+[x.reshape(-1), x.reshape(x.shape), x.reshape(*x.shape, 1)]
 x.reshape(x.shape, copy=True)
-x.reshape(*x.shape, 1)
 x.reshape(4, -1)
 x.reshape(2, -1, order="F")
 x.reshape(-1, order="A")
-xp.reshape(x, x.shape)
-xp.reshape(x, x.shape, copy=True)
+[xp.reshape(x, x.shape), xp.reshape(x, x.shape, copy=True)]
 np.reshape(x, np.array([2, -1]))
 np.reshape(x, (4, -1), order="F")
 [np.ravel(x, order) for order in "CFAK"]
@@ -87,15 +72,13 @@ x.ravel()
 [x.flatten(order) for order in "CFAK"]
 np.squeeze(x)
 np.squeeze(x, 1)
-np.expand_dims(x, 0)
-np.expand_dims(x, (0, -1))
+[np.expand_dims(x, 0), np.expand_dims(x, (0, -1))]
 np.expand_dims(x, np.int64(1))
 [np.atleast_1d(x), np.atleast_2d(x)]
 np.atleast_3d(x)
 [*np.atleast_3d(x, x)]
-np.broadcast_to(x, (2, *x.shape))
-np.broadcast_to(x, x.shape)
-np.broadcast_to(x, np.array([2, *x.shape]))
+[np.broadcast_to(x, (2, *x.shape)), np.broadcast_to(x, x.shape)]
+[np.broadcast_to(x, np.array([2, *x.shape]))]
 np.broadcast_arrays(x)
 np.broadcast_arrays(x, y[:1])
 np.broadcast_arrays(x, np.zeros((2, *[1] * x.ndim)))[0]
@@ -107,24 +90,18 @@ np.meshgrid(x.reshape(-1)[:3], x.reshape(-1)[:2], sparse=True)
 xp.meshgrid(x.reshape(-1))
 np.transpose(x)
 np.transpose(x, (1, 0, 2))
-np.transpose(x, np.array([1, 0]))
-x.transpose(1, 0)
+[np.transpose(x, np.array([1, 0])), x.transpose(1, 0)]
 xp.permute_dims(x, tuple(range(x.ndim))[::-1])
-xp.matrix_transpose(x)
-np.matrix_transpose(x)
+[np.matrix_transpose(x), xp.matrix_transpose(x)]
 np.moveaxis(x, (0, 1), (-1, 0))
 np.moveaxis(x, np.array([0]), np.array([1]))
 np.moveaxis(x, range(x.ndim), range(x.ndim))
-np.swapaxes(x, 0, -1)
-np.swapaxes(x, 0, 0)
+[np.swapaxes(x, 0, -1), np.swapaxes(x, 0, 0)]
 np.swapaxes(x, 1, -2)
-np.rollaxis(x, 2)
+[np.rollaxis(x, 2), np.rollaxis(x, 1, -1)]
 np.rollaxis(x, 0, 3)
-np.rollaxis(x, 1, -1)
-np.flip(x)
-np.flip(x, ())
-np.flip(x, 1)
-np.flip(x, np.array([0, 1]))
+[np.flip(x), np.flip(x, ())]
+[np.flip(x, np.array([0, 1])), np.flip(x, 1)]
 np.flip(x, (0, 2))
 np.fliplr(x)
 np.flipud(x)
@@ -132,8 +109,7 @@ np.flipud(x)
 np.rot90(x, 1, (2, 1))
 np.split(x, 2)
 np.split(x, [1, 1, 9], 1)
-np.split(x, [-1])
-np.array_split(x, 3)
+[*np.split(x, [-1]), *np.array_split(x, 3)]
 np.array_split(x, 5, axis=2)
 np.hsplit(x, [1])
 np.hsplit(x, 2)
@@ -141,69 +117,48 @@ np.vsplit(x, 2)
 np.dsplit(x, [2, 3])
 [np.diagonal(x, k) for k in range(-4, 5)]
 np.diagonal(x, 1, 2, 0)
-np.unstack(x, axis=1)
+[*np.unstack(x, axis=1), np.stack([x, y], axis=-1)]
 xp.unstack(x)
 np.concatenate([x, x[:, 1:]], axis=1)
-np.concatenate([x, y], axis=None)
-np.concatenate([y, x])
+[np.concatenate([x, y], axis=None), np.stack([x])]
+[np.concatenate([y, x]), xp.concat([x, z])]
 np.concatenate([x[None]])
-xp.concat([x, z])
-np.stack([x])
-np.stack([x, y], axis=-1)
 [np.hstack([x, y]), np.vstack([x, y]), np.dstack([x, y])]
 np.column_stack([x, y])
-np.roll(x, 0)
-np.roll(x, 1)
-np.roll(x, 5)
-np.roll(x[None], (), ())
-np.roll(x, (), 0)
-np.roll(x, 3, (0, 1))
-np.roll(x, (1, 2), 0)
+[np.roll(x, 0), np.roll(x, 1), np.roll(x, 5), np.roll(x[None], (), ())]
+[np.roll(x, (), 0), np.roll(x, (1, 2), 0)]
+[np.roll(x, 3, (0, 1)), np.roll(x, np.array([1, 2], ">i8"), (0, 1))]
 np.roll(x, (1, -2), (0, 2))
-np.roll(x, np.array([1, 2], ">i8"), (0, 1))
 np.delete(x, 1, 0)
 np.delete(x, np.s_[::2], -1)
 np.delete(x, [0, 9])
 np.delete(x, np.arange(x.shape[-1]) % 2 == 1, -1)
-x.flat[2:40:3]
 x.flat[[3, -1]]
 x.flat[[0]]
 x.flat[1]
-x.flat[...]
-x.flat.copy()
-x.flat[np.arange(x.size) % 5 == 1]
+[x.flat[...], x.flat.copy(), x.flat[2:40:3], x.flat[np.arange(x.size) % 5 == 1]]
 list(x.flat)
 len(x.flat)
-np.zeros_like(x)
-np.zeros_like(x, bool, "C", shape=(2, 3))
-np.ones_like(x)
-np.ones_like(x, "i8", order="F")
-np.full_like(x, 1)
-np.full_like(x, -1, "i1", shape=5)
-xp.full_like(x, 0)
+[np.zeros_like(x), np.zeros_like(x, bool, "C", shape=(2, 3))]
+[np.ones_like(x), np.ones_like(x, "i8", order="F")]
+[np.full_like(x, 1), np.full_like(x, -1, "i1", shape=5), xp.full_like(x, 0)]
 np.take(x, [1, 0, -1])
 np.take(x, [[1, 0], [1, 1]], axis=1)
 np.take(x, 1, axis=0)
-np.take(x, [], axis=0)
+[np.take(x, [], axis=0), np.repeat(x, 0, axis=0)]
 np.take(x, np.array([1, 0], ">i4"), -1)
 xp.take(x, xp.asarray([1, 0]), axis=0)
 np.take_along_axis(x, np.zeros((1,) * x.ndim, int), 0)
 np.take_along_axis(x, np.ones((x.shape[0], 3), int), axis=1)
 np.take_along_axis(x, np.array([1, 0]), axis=None)
 np.take_along_axis(x[(None,) * 40], np.zeros((1,) * 40 + x.shape, int), -1)
-np.repeat(x, 1)
-np.repeat(x, 3)
+[np.repeat(x, 1), np.repeat(x, 3)]
 np.repeat(x, 2, axis=1)
-np.repeat(x, 0, axis=0)
 np.repeat(x, [2], axis=0)
 np.repeat(x, [2, 0, 3, 1], axis=-2)
 np.repeat(x, np.array([2, 0, 3, 1], ">u2"), axis=0)
-np.tile(x, 1)
-np.tile(x, ())
-np.tile(x, 2)
-np.tile(x, (2, 1, 3))
-np.tile(x, np.array([2, 1]))
-np.tile(x, np.int64(2))
+[np.tile(x, 1), np.tile(x, ()), np.tile(x, 2)]
+[np.tile(x, (2, 1, 3)), np.tile(x, np.array([2, 1])), np.tile(x, np.int64(2))]
 np.where(np.True_, x, x)
 np.where(m, x, y)
 np.where(m[..., :1], x, z)
@@ -221,15 +176,9 @@ xp.isdtype(x.dtype, "integral")
 """Calls that move elements of any type, repeat or pick them."""
 
 _LOGIC = """
-~x
-~~x
-x | 0
-x & 1
-1 ^ x
-x & y
-x | y
-x ^ y
-y ^ x
+[~x, ~~x]
+[x | 0, x & 1, 1 ^ x]
+[x & y, x | y, x ^ y, y ^ x]
 x ^ y[..., :1]
 x[:1] & y
 x & x.T
@@ -245,12 +194,8 @@ np.trim_zeros(x & 1, "b")
 np.nonzero(x & 1)
 np.flatnonzero(x & 1)
 np.extract(x & 1, x)
-x.astype("i2")
-x.astype("u8")
-x.astype("u1")
-x.astype("i4", copy=False)
-x.astype(">u4")
-x.astype("?")
+[x.astype("i2"), x.astype("u8"), x.astype("u1")]
+[x.astype("i4", copy=False), x.astype(">u4"), x.astype("?")]
 (x ^ y).astype("i2")
 [np.bitwise_and.reduce(x, axis=k, keepdims=d) for k in K]
 [np.bitwise_or.reduce(x, axis=k, keepdims=d) for k in K]
@@ -280,17 +225,10 @@ np.full_like(x, 1) ^ x
 """Calls on integers and truth values."""
 
 _TRUTH = """
-x != 0
-x == y
-x != y
-y == x
+[x == y, x != y, y == x, x == z]
 x == x[:1]
-x == z
-(x == y).copy()
-~(x == y)
-x == 1
-0.5 == x
-x == np.float32(0.5)
+[~(x == y), (x == y).copy()]
+[x == 1, 0.5 == x, x != 0, x == np.float32(0.5)]
 [f(x, y) for f in (np.logical_and, np.logical_or, np.logical_xor)]
 [f(y, x[::-1]) for f in (np.equal, np.not_equal, np.logical_and, np.logical_or)]
 [f(x) for f in (np.logical_not, np.isnan, np.isfinite, np.isinf, np.signbit)]
@@ -326,21 +264,17 @@ np.unpackbits(x, -1, bitorder="little")
 np.unpackbits(x, -1, count=5 if x.size else None)
 np.unpackbits(x, -1, count=-3)
 np.unpackbits(x, count=x.size and x.size * 8 + 5)
-np.bitwise_count(x)
-np.bitwise_count(x ^ y)
+[np.bitwise_count(x), np.bitwise_count(x ^ y)]
 [np.bitwise_count(x).sum(axis=k, keepdims=d) for k in K]
 [np.bitwise_count(x ^ y).sum(axis=k, dtype=np.uint32, keepdims=d) for k in K]
 [np.add.reduce(np.bitwise_count(x), k) for k in K]
-x.view("i1")
+[x.view("i1"), x[..., ::2].view("i1")]
 x.view("u2")
-x[..., ::2].view("i1")
 """
 """Calls on bytes."""
 
 _COUNTS = """
-bit_count(x)
-bit_count(x, np.uint32)
-bit_count(x & y)
+[bit_count(x), bit_count(x, np.uint32), bit_count(x & y)]
 [bit_count(x).sum(k, keepdims=d) for k in K]
 [bit_count(x ^ y).sum(k, dtype=np.uint32, keepdims=d) for k in K]
 [np.sum(bit_count(x), k) for k in K]
