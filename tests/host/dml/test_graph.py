@@ -10,8 +10,23 @@ from bitlane import dml
 from bitlane.compiler.memory import allocate
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, GraphDesc, TensorFlags
 from bitlane_rtl.abi import Op
-from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, XOR
-from support.host.dml_graphs import ONE, PLAIN, WORDS, A, B, Out, To, Via, desc, distances, run
+from support.host.dml_bench import (
+    COUNT,
+    NOT,
+    ONE,
+    PLAIN,
+    SHIFT_LEFT,
+    WORDS,
+    XOR,
+    A,
+    B,
+    Out,
+    To,
+    Via,
+    desc,
+    distances,
+    run,
+)
 from support.host.model_driver import ModelDriver
 
 

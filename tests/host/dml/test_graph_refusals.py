@@ -16,9 +16,10 @@ from bitlane.dml import ReduceFunction as Function
 from bitlane.dml import ReduceOperatorDesc as Reduce
 from bitlane.dml.operators import OPERATOR_DESCS
 from bitlane_rtl.abi import Lane, Mode, Op
-from support.host.dml_bench import COUNT, NOT, XOR, refusals
-from support.host.dml_graphs import (
+from support.host.dml_bench import (
+    COUNT,
     DISTANCES,
+    NOT,
     NOTHING,
     ONE,
     OWNED,
@@ -26,11 +27,13 @@ from support.host.dml_graphs import (
     ROWS,
     SUMS,
     WORDS,
+    XOR,
     Out,
     To,
     Via,
     desc,
     distances,
+    refusals,
 )
 from support.host.model_driver import ModelDriver
 from support.host.refusals import literal, refused

@@ -19,7 +19,9 @@ from support.host.arrays import model
 from support.host.dml_bench import (
     COUNT,
     NOT,
+    NOTHING,
     REMOVED,
+    ROWS,
     SHIFT_LEFT,
     SHIFT_RIGHT,
     U8,
@@ -27,7 +29,6 @@ from support.host.dml_bench import (
     Bench,
     refusals,
 )
-from support.host.dml_graphs import NOTHING, ROWS
 from support.host.model_driver import ModelDriver
 from support.host.refusals import THINGS, expect_taken_or_refused, literal, refused
 
