@@ -85,14 +85,6 @@ def test_without_a_rest_the_message_names_the_nodes_and_the_option(device: Devic
     assert link_of(device).traffic == []
 
 
-@pytest.mark.parametrize("rest", ["tvm", "", "Reference", 1, True, ("reference",)])
-def test_another_rest_is_refused(rest: Any, device: Device) -> None:
-    with pytest.raises(
-        SettingError, match=r"rest: .*; expected None, 'onnxruntime' or 'reference'"
-    ):
-        prepare(parsed(THREE), device, rest=rest)
-
-
 def test_each_group_is_explained(device: Device) -> None:
     prepared = prepare(parsed(THREE), device, rest="reference")
     link_of(device).log.clear()
@@ -225,18 +217,6 @@ def test_what_the_device_lacks_is_the_rests(
         assert [kind for kind, *_ in kinds(prepared)] == places
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (parsed(BRANCH), r"node 1 \(If\): an operator that bitlane does not"),
-        (parsed(CALL, TWISTED), r"\(Add\): an operator that bitlane does not have"),
-    ],
-)
-def test_without_a_rest_it_is_refused(model: ModelProto, words: str, device: Device) -> None:
-    with pytest.raises(OnnxLackingError, match=words):
-        prepare(model, device)
-
-
 def test_a_default_of_an_input_reaches_both_backends(device: Device) -> None:
     nodes = [node("Add", "a k", "s"), node("BitwiseXor", "s k", "y")]
     declared = {"k": ("i4", [1]), "a": ("i4", [4])}
@@ -315,8 +295,6 @@ def test_a_constant_of_another_type_is_the_rests(device: Device) -> None:
     words = helper.make_tensor("k", TensorProto.STRING, [4], [b"a", b"b", b"a", b"c"])
     nodes = [node("Equal", "k k", "e"), node("And", "e b", "y")]
     graph = model_of(nodes, {"b": ("?", [4])}, {"y": ("?", [4])}, [words], opset=19)
-    with pytest.raises(OnnxLackingError, match="input 'k': initializer 'k': data type STRING; exp"):
-        prepare(graph, device)
     prepared = prepare(graph, device, rest="reference")
     assert [kind for kind, *_ in kinds(prepared)] == ["rest", "device"]
     assert prepared.run([np.array([1, 0, 1, 0], bool)])[0].tolist() == [True, False, True, False]
@@ -363,17 +341,45 @@ def test_tensors_in_other_files_are_refused_wherever_they_are(
         prepare(graph, device, rest=rest)
 
 
-def test_a_value_without_a_type_is_refused_by_name(device: Device) -> None:
-    graph = parsed("g (int32[n] a) => (int32[n] y) { x = own.Odd(a) y = BitwiseNot(x) }")
-    with pytest.raises(OnnxError, match=r"node 0 \(own.Odd\): an operator that bitlane does not"):
-        prepare(graph, device)
-    with pytest.raises(OnnxError, match=r"rest 'reference': .*Odd"):
-        prepare(graph, device, rest="reference")
-    # Between two parts of the rest, as one of them waits for the device.
-    text = """g (int32[n] a) => (int32[n] y)
+UNKNOWN = "g (int32[n] a) => (int32[n] y) { x = own.Odd(a) y = BitwiseNot(x) }"
+# x lies between two parts of the rest, as one of them waits for the device.
+BETWEEN = """g (int32[n] a) => (int32[n] y)
     { x = own.Odd(a) p = Neg(a) z = BitwiseNot(p) q = Abs(z) y = own.Even(x, q) }"""
-    with pytest.raises(OnnxError, match="value 'x': ONNX infers no type, and it lies between two"):
-        prepare(parsed(text), device, rest="reference")
+ADDED = "g (int32[n] a, int32[m] b) => (int32[k] y) { x = Add(a, b) y = BitwiseNot(x) }"
+INVERTED = "g (int32[n] a, int32[m] b) => (int32[n] y) { x = BitwiseNot(a) y = Add(x, b) }"
+LACKING = "an operator that bitlane does not"
+STRINGS = 'g (bool[1] b) => (bool[1] y) <string[1] k = {"a"}> { e = Equal(k, k) y = And(e, b) }'
+
+
+@pytest.mark.parametrize(
+    ("model", "rest", "inputs", "error", "words"),
+    [
+        *(
+            (parsed(THREE), rest, None, SettingError, "rest: .*; expected None, 'onnxruntime' or ")
+            for rest in ("tvm", "", "Reference", 1, True, ("reference",))
+        ),
+        (parsed(BRANCH), None, None, OnnxLackingError, rf"node 1 \(If\): {LACKING}"),
+        (parsed(CALL, TWISTED), None, None, OnnxLackingError, rf"\(Add\): {LACKING} have"),
+        (parsed(STRINGS, opset=19), None, None, OnnxLackingError, "'k': data type STRING"),
+        (parsed(UNKNOWN), None, None, OnnxError, rf"node 0 \(own.Odd\): {LACKING}"),
+        (parsed(UNKNOWN), "reference", None, OnnxError, "rest 'reference': .*Odd"),
+        (parsed(BETWEEN), "reference", None, OnnxError, "value 'x': ONNX infers no type, and"),
+        (parsed(ADDED), "reference", [A, A[:3]], OnnxError, "rest 'reference': .*Add"),
+    ],
+)  # fmt: skip
+def test_what_the_rest_cannot_do_is_named(
+    model: ModelProto, rest: Any, inputs: Any, error: type[Exception], words: str, device: Device
+) -> None:
+    with refused(device, error, words, sent=inputs is not None) as caught:
+        prepared = prepare(model, device, rest=rest)
+        prepared.run(inputs)
+    assert str(caught.value).isprintable()
+
+
+def test_shapes_of_the_rest_are_checked_too(device: Device) -> None:
+    prepared = prepare(parsed(INVERTED), device, rest="reference")
+    with pytest.raises(ShapeError, match=r"'y': shape \(4,\); expected int32 of shape \(n,\)"):
+        prepared.run([A[:1], B])
 
 
 def test_a_rest_that_gives_another_type_is_refused(
@@ -389,21 +395,6 @@ def test_a_rest_that_gives_another_type_is_refused(
     prepared = prepare(parsed(THREE), device, rest="reference")
     with pytest.raises(OnnxError, match="rest 'reference': value 's': int64; expected int32, as"):
         prepared.run([A, B])
-
-
-def test_a_rest_that_fails_is_named(device: Device) -> None:
-    graph = parsed("g (int32[n] a, int32[m] b) => (int32[k] y) { x = Add(a, b) y = BitwiseNot(x) }")
-    prepared = prepare(graph, device, rest="reference")
-    with pytest.raises(OnnxError, match=r"rest 'reference': .*Add") as caught:
-        prepared.run([A, A[:3]])
-    assert str(caught.value).isprintable()
-
-
-def test_shapes_of_the_rest_are_checked_too(device: Device) -> None:
-    graph = parsed("g (int32[n] a, int32[m] b) => (int32[n] y) { x = BitwiseNot(a) y = Add(x, b) }")
-    prepared = prepare(graph, device, rest="reference")
-    with pytest.raises(ShapeError, match=r"'y': shape \(4,\); expected int32 of shape \(n,\)"):
-        prepared.run([A[:1], B])
 
 
 def test_no_device_is_opened_for_a_model_that_the_rest_refuses(
