@@ -67,7 +67,12 @@ test_searches_and_rows_that_are_none = refusals_of(
         (lambda i, r: i.add(r.astype(int)), DataTypeError, "rows: data type int64"),
         (lambda i, r: i.range_search(r, "near"), SearchError, "radius: 'near'; expected a number"),
         (lambda i, r: i.range_search(r, None), SearchError, "radius: None"),
-        (lambda i, r: i.range_search(r, np.nan), SearchError, "radius: nan; expected a number"),
+        (lambda i, r: i.range_search(r, np.nan), SearchError, "radius: nan; expected a number$"),
+        (
+            lambda i, r: OTHER.search(r, radius=np.nan),
+            SearchError,
+            "radius: nan; expected a number$",
+        ),
         (lambda i, r: i.range_search(r, np.complex64(1)), SearchError, "radius: .*1.*0j"),
         (lambda i, r: i.range_search(r, -1), SearchError, "radius: -1; expected a number of bits"),
         (lambda i, r: i.range_search(r, 6.5), SearchError, "radius: 6.5; .* 0 or more, whole"),
