@@ -11,7 +11,7 @@ from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
 
-pytestmark = pytest.mark.any_circuit
+pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
 
 ROOT = Path(__file__).parents[1]
 

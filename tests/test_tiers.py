@@ -13,7 +13,7 @@ from support.processes import run_python
 from support.rotation import REPLAY
 from support.seeds import DEEP, FACTOR, FULL, QUICK, SINGLE, examples, seeds, slow
 
-pytestmark = pytest.mark.any_circuit
+pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
 
 ROOT = Path(__file__).parents[1]
 

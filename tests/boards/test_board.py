@@ -23,6 +23,8 @@ from bitlane_boards.flow.top import Top
 from bitlane_boards.full_circuit import full_on_block_ram
 from bitlane_rtl.abi import Mode, Op
 
+pytestmark = pytest.mark.any_face
+
 FOLDER = Path(bitlane_boards.__file__).parent
 
 

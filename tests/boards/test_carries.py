@@ -14,6 +14,8 @@ from bitlane_boards.flow.families import YOSYS
 from bitlane_boards.flow.tools import ToolError, run_tool
 from support.seeds import seeds
 
+pytestmark = pytest.mark.any_face
+
 
 class Chains(Elaboratable):
     """Sums and comparisons, with constants and without, of which some carry-outs are read."""

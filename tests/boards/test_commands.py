@@ -16,6 +16,8 @@ from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
 from support.command_line import CommandLine
 
+pytestmark = pytest.mark.any_face
+
 
 class Port(NamedTuple):
     """A serial port as pyserial lists it."""

@@ -25,6 +25,8 @@ from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from support.command_line import CommandLine
 from support.ethernet.looped import Looped
 
+pytestmark = pytest.mark.any_face
+
 BOARD = boards()["colorlight-i5"]
 
 

@@ -19,7 +19,7 @@ from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.any_face]
 
 BOARD, WITHOUT_MASKS = (
     replace(board, baud=board.clock_hz // 8)

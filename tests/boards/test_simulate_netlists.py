@@ -32,7 +32,7 @@ from bitlane_rtl.search.unit import Unit
 from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 
 def from_ecp5(path: Path) -> Netlist:

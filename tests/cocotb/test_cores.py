@@ -13,7 +13,7 @@ import pytest
 from support.cocotb.runs import run_suite
 from support.cocotb.simulators import Simulator, icarus, verilator
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 TESTS = 20
 

@@ -8,7 +8,7 @@ from support.cocotb.runs import run_verilog
 from support.cocotb.simulators import icarus
 from support.ethernet.verilog import board_verilog
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 TESTS = 5
 

@@ -12,7 +12,7 @@ from support.cocotb.runs import Outcome, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
 from support.cocotb.stream_suite import CORE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 NO_DATAFLOW = ("-fno-dfg",)
 """Verilator 5.48 loses bit 7 and above of sums in beats of 32 bits unless this optimisation is off.

@@ -14,7 +14,7 @@ from support.cocotb.bench import CORE
 from support.cocotb.runs import MEMORY_BYTES, Outcome, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 TESTS = 14
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from support.formal.contract import Contract
 from support.formal.prover import Bounded, Induction, Method, Reached, prove
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 
 class Counts(Contract):

@@ -30,6 +30,8 @@ from bitlane_sim.numpy_device.cycles import search_cycles
 from cppsim.errors import SimulationError
 from support.command_line import CommandLine
 
+pytestmark = pytest.mark.any_face
+
 
 @pytest.fixture
 def simulator() -> Iterator[Simulator]:

@@ -26,6 +26,8 @@ from support.oracle import computed
 from support.processes import CPP, C, run, succeed
 from support.seeds import seeds, slow
 
+pytestmark = pytest.mark.any_face
+
 CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
 LONG = 10_000
 OFFSET = {

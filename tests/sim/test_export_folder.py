@@ -25,7 +25,7 @@ from support.processes import C, run_python, succeed
 if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
     from systemrdl import AddrmapNode, RegNode
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 OF_A_CORE = {"core.v", "core.md", "core.h", "core.rdl", "core.core"}
 NAMES = OF_A_CORE | {"bitlane.c", "bitlane.h", "bitlane_registers.h"}

@@ -10,6 +10,8 @@ from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfigu
 from bitlane_sim.stream import Pauses, StreamOperation, run_stream
 from cppsim.errors import SimulationError
 
+pytestmark = pytest.mark.any_face
+
 RANDOM = np.random.default_rng(48)
 
 

@@ -25,7 +25,7 @@ from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_sim.campaigns.commands import move
 from cppsim import Model, Program
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 MEMORY = 1 << 14
 SIZE = MEMORY // 4

@@ -43,7 +43,7 @@ from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.system.devices import SIMULATED, link_of, noise, opened, simulator_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
 

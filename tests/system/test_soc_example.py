@@ -8,7 +8,7 @@ import pytest
 
 from support.processes import succeed
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "soc"
 

@@ -15,7 +15,7 @@ from bitlane_sim.device.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.docs.pages import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 EXAMPLE = ROOT / "examples" / "uio"
 BASE, SIZE, GUARD = 0x1F000000, 3 * 512, 64

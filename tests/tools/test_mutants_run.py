@@ -23,7 +23,7 @@ from mutants.packages import PACKAGES
 from mutants.run import Answer, Answers, Outcome
 from mutants.workplace import FOLDERS, NoAnswer, Workplace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 RTL = PACKAGES["rtl"]
 PACKAGE = RTL.folder

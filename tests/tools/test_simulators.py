@@ -34,7 +34,7 @@ from support.processes import succeed
 from support.sim.harnesses import quiet
 from support.zoo import Memories, Partly, Registers, stimuli
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 TOOLS = Path(run.__file__).parents[1]
 

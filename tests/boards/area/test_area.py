@@ -27,7 +27,7 @@ from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
 from bitlane_rtl.streams.register_slices import SkidBuffer
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
 _WIDTH = 8
 

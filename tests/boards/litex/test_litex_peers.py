@@ -17,7 +17,7 @@ from bitlane.errors import LinkError
 from bitlane.links.link import Link, open_link
 from bitlane_rtl.abi import ABI_VERSION
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 TIMEOUT = 0.5
 BUILD, MEMORY = 7, 0x4000_0000

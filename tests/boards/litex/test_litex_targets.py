@@ -24,6 +24,7 @@ from support.boards.litex import PAGE
 from support.docs.pages import ROOT
 
 pytestmark = [
+    pytest.mark.any_face,
     pytest.mark.slow,
     pytest.mark.any_circuit,
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.

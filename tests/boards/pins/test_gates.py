@@ -23,6 +23,8 @@ from cppsim.errors import SimulationError
 from support.seeds import seeds, slow
 from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow
 
+pytestmark = pytest.mark.any_face
+
 
 class Plain:
     """The same netlist in plain Python: slow, and with nothing clever about it."""

@@ -17,7 +17,7 @@ from support.ethernet.line import frame, padded, with_fcs
 from support.ethernet.looped import CLOCK_HZ, looped
 from support.ethernet.packets import answer, arp, datagram, echo
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 
 @pytest.fixture

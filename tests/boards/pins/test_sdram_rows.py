@@ -6,7 +6,7 @@ from bitlane_boards.pins.sdram_rows import Transfer, logic, reads
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 REFRESH = 18
 """Cycles that a refresh costs a stream, including the activation of a row."""

@@ -33,6 +33,8 @@ from support.ethernet.looped import looped
 from support.ethernet.packets import BOARD
 from support.host.network import ServedRules
 
+pytestmark = pytest.mark.any_face
+
 DATAGRAMS = [random.Random(size).randbytes(size) for size in range(4, 1473, 52)]
 
 

@@ -18,7 +18,7 @@ from cppsim.errors import BatchError
 from support.processes import run_python
 from support.sim.harnesses import SMALL, command_line, small_folder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 ROOT = Path(__file__).parents[3]
 THREADS = ("--backend", "threads")

@@ -41,6 +41,8 @@ from support.seeds import slow
 from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, small_folder
 from support.watched import WatchedInterpreter
 
+pytestmark = pytest.mark.any_face
+
 MEMORY = 16384
 
 

@@ -16,7 +16,7 @@ from bitlane_sim.campaigns.scoreboard import Observed
 from bitlane_sim.campaigns.stalls import RAM, WORKS, StallPlan
 from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, small_folder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 
 @pytest.fixture

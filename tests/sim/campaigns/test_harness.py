@@ -28,6 +28,8 @@ from cppsim.batch.__main__ import main
 from cppsim.stored import read_folder
 from support.sim.harnesses import small_circuit
 
+pytestmark = pytest.mark.any_face
+
 
 @pytest.fixture(scope="module")
 def circuit() -> HarnessCircuit:

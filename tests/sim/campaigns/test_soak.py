@@ -28,7 +28,7 @@ from bitlane_sim.device.link import open_link
 from support.sim.harnesses import command_line
 from support.system.clusters import cluster_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 NARROW = "width=32&ports=1&memory=256KiB"
 

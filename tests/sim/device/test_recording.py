@@ -24,6 +24,8 @@ from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 from cppsim import ReferenceModel
 from support.seeds import slow
 
+pytestmark = pytest.mark.any_face
+
 TWO_PORTS = Configuration(
     data_width=32,
     memory_bytes=1 << 16,

@@ -27,6 +27,8 @@ from bitlane_sim.system.ports import Hang, Response, Violation
 from cppsim.errors import SimulationError
 from support.seeds import slow
 
+pytestmark = pytest.mark.any_face
+
 SMALL = Configuration(
     data_width=32,
     memory_base=0x4000,

@@ -20,6 +20,8 @@ from support.seeds import seeds, slow
 from support.sim.beside import PairedLinks, read_words
 from support.system.devices import noise
 
+pytestmark = pytest.mark.any_face
+
 NARROW, WIDE = "width=32&ports=1&memory=256KiB", "width=128"
 
 REGION = 2048

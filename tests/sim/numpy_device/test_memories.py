@@ -25,6 +25,8 @@ from support.rtl.records import pack
 from support.seeds import seeds
 from support.sim.beside import EARLIER, raw_record, submit
 
+pytestmark = pytest.mark.any_face
+
 each_part = pytest.mark.parametrize(
     "part", [AS4C16M16SA_7, EM638325_6H], ids=lambda part: part.name
 )

@@ -31,6 +31,8 @@ from support.seeds import seeds, slow
 from support.sim.beside import raw_record
 from support.watched import expect_order, places_of, walk_of
 
+pytestmark = pytest.mark.any_face
+
 BASE, SIZE = 0x4000, 1024
 
 CONFIGURATIONS = {

@@ -17,7 +17,7 @@ from support.boards.board_builds import built
 from support.boards.netlists import built_boards
 from support.boards.small_builds import blinking
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
 
 @pytest.mark.rotates(1)
