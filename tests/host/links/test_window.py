@@ -8,13 +8,9 @@ import pytest
 
 from bitlane.errors import LinkError
 from bitlane.links.arq import Window
-from bitlane.links.counts import Counts
-from bitlane.links.flight import InFlight
 from bitlane.links.line import LEAST_BATCH, Batch, Line, Reply
-from bitlane.links.sender import Sender
 from bitlane.links.serial_frames import SERIAL
 from bitlane.links.transfer_queue import TransferQueue
-from bitlane.links.write_stream import STREAM_PACKETS
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES, STORED_HEADER_BYTES
 from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer, Request
@@ -129,22 +125,6 @@ def test_batches_follow_each_other_at_full_length() -> None:
         it.take(done(number + 132 * turn, 44, bytes(480)))
     (batch,) = it.batches(TransferQueue([(0, view(100_000))]))
     assert len(batch.packets()) == 19
-
-
-def test_unanswered_packets_of_a_stream_are_in_flight_afterwards() -> None:
-    flight = InFlight(7)
-    sender = Sender(NETWORK, flight, 1 << 14, Counts())
-    transfers = TransferQueue([(0x1000, view(20 * 1440))])
-    ahead = sender.ahead(transfers, STREAM_PACKETS)
-    assert ahead is not None
-    assert (ahead[0].packets, ahead[1]) == (20, 10)
-    sender.record(ahead[0], 10, 4, transfers)
-    [left] = flight.batches
-    assert (left.first, left.packets, left.transmission) == (7 + 3 * 4, 6, 5)
-    assert sender.ahead(transfers, STREAM_PACKETS) is None
-    assert len(sender.batches(transfers)) == 1
-    later = flight.batches[1]
-    assert (later.first, later.packets, later.transmission) == (7 + 3 * 10, 4, 11)
 
 
 # --- hazards --------------------------------------------------------------------------------------

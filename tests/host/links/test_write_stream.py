@@ -6,9 +6,13 @@ from random import Random
 import pytest
 
 from bitlane.errors import LinkError
+from bitlane.links.counts import Counts
 from bitlane.links.datagrams import DatagramLine
+from bitlane.links.flight import InFlight
 from bitlane.links.line import Batch, Fragment, Reply
 from bitlane.links.pending import Pending
+from bitlane.links.sender import Sender
+from bitlane.links.transfer_queue import TransferQueue
 from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import SEQUENCES, Answer, Request
@@ -195,3 +199,19 @@ def test_what_follows_the_next_answers_is_read(line: ModelSocket) -> None:
     line.down = nth(14, lambda x: [x[0][:-4], *x[1:]])
     expect_write(link, line.board.device, DATA, 5)
     assert (link.counts.damaged, link.counts.repeated) == (1, 1)
+
+
+def test_unanswered_packets_of_a_stream_are_in_flight_afterwards() -> None:
+    flight = InFlight(7)
+    sender = Sender(LINE, flight, 1 << 14, Counts())
+    transfers = TransferQueue([(BASE, memoryview(bytes(20 * FULL)))])
+    ahead = sender.ahead(transfers, STREAM_PACKETS)
+    assert ahead is not None
+    assert (ahead[0].packets, ahead[1]) == (20, 10)
+    sender.record(ahead[0], 10, 4, transfers)
+    [left] = flight.batches
+    assert (left.first, left.packets, left.transmission) == (7 + 3 * 4, 6, 5)
+    assert sender.ahead(transfers, STREAM_PACKETS) is None
+    assert len(sender.batches(transfers)) == 1
+    later = flight.batches[1]
+    assert (later.first, later.packets, later.transmission) == (7 + 3 * 10, 4, 11)
