@@ -128,6 +128,26 @@ x.view("i4") & 1.5  # DataTypeError: float32|floats
 x.device.bit_shift_left(x, x)  # DataTypeError: float32|floats
 """,
     "u2 3 4": r"""
+x[3]  # ArrayIndexError: 3 for axis 0 of 3; expected -3 to 2
+x[0, -5]  # ArrayIndexError: -5 for axis 1 of 4
+x[0, 0, 0]  # ArrayIndexError: 3 axes; the array has 2
+x[..., 0, ...]  # ArrayIndexError: more than one
+x[::0]  # ShapeError: step of 0
+x[1.0]  # ArrayIndexError: of type float
+x[:0][0]  # ArrayIndexError: has no elements
+x.reshape(-1, 5)  # ShapeError: shape:
+x.reshape(-1, -1)  # ShapeError: shape:
+x.reshape(-2, 6)  # ShapeError: shape:
+x.reshape(0, -1)  # ShapeError: shape:
+x.reshape(2.5)  # ShapeError: shape:
+x.reshape(2.5, 1)  # ShapeError: shape:
+x.transpose(0, 0)  # ShapeError: ax[ie]s
+x.transpose(2, 0)  # ShapeError: ax[ie]s
+np.any(x, -3)  # ShapeError: ax[ie]s
+np.any(x, "ab")  # ShapeError: ax[ie]s
+np.broadcast_to(x, (3,))  # ShapeError: does not broadcast
+np.broadcast_to(x, (3, 5))  # ShapeError: does not broadcast
+np.broadcast_to(x, (4, 3))  # ShapeError: does not broadcast
 np.expand_dims(x, 4)  # AxisError: axis: 4; expected -3 to 2
 xp.expand_dims(x, axis=-4)  # AxisError: axis: -4
 np.take(x, [0], axis=2)  # AxisError: axis: 2; expected -2 to 1
@@ -220,8 +240,8 @@ x.flat[(None,),] = 1  # BitlaneError: flat: expected an integer, a
 np.place(x.get(), x, 1)  # DataTypeError: arr: of type ndarray; expected
 np.concatenate([x[0], x[0, 0]])  # ShapeError: expected alike but for axis 0
 np.concatenate([x[0, 0], x[0, 1]])  # ShapeError: there are no axes
-np.bitwise_xor(x, 1, out=_constant(x))  # ShapeError: out: the array is read-
-x.get(out=_constant(x))  # ShapeError: out: the array is read-only
+np.bitwise_xor(x, 1, out=np.broadcast_to(np.uint8(0), (2, 3)))  # ShapeError: out: the array is r
+x.get(out=np.broadcast_to(np.uint8(0), x.shape))  # ShapeError: out: the array is read-only
 x.get(out=[1])  # DataTypeError: out: of type list
 np.bitwise_xor(x, 1, out=[1])  # DataTypeError: out: of type list
 x.to_device("cpu")  # DataTypeError: device: 'cpu'; expected one that bitlane
@@ -290,13 +310,100 @@ np.invert(x, out=x.astype("?"))  # DataTypeError: out: data type bool for a resu
 np.bitwise_count(x)  # DataTypeError: np\.bitwise_count: data type int16.*bitlane\.bit_
 bitlane.bit_count(x, np.uint16)  # DataTypeError: counts are uint8 or uint32
 """,
+    "u1 4": r"""
+d.bit_and(u, np.zeros(4, "int8"), casting="no")  # DataTypeError: uint8 and int8; expected the
+d.bit_and(u, np.zeros(4, "uint16"), casting="no")  # DataTypeError: uint8 and uint16; expected the
+d.bit_and(u, np.zeros(4, "float16"), casting="no")  # DataTypeError: uint8 and float16; expected the
+d.bit_and(u, np.zeros(4, "uint64"), casting="no")  # DataTypeError: uint8 and uint64; expected the
+d.bit_and(u, np.zeros(4, "bool"), casting="no")  # DataTypeError: uint8 and bool; expected the
+d.bit_or(np.zeros(4, "u8"), np.zeros(4, "i8"))  # DataTypeError: ; expected integers or truth values
+d.bit_or(np.zeros(4, "u1"), np.zeros(4, "f4"))  # DataTypeError: ; expected integers or truth values
+d.bit_or(np.zeros(4, "f4"), np.zeros(4, "f8"))  # DataTypeError: ; expected integers or truth values
+d.bit_or(np.zeros(4, "f2"), np.zeros(4, "?"))  # DataTypeError: ; expected integers or truth values
+d.bit_or(np.zeros(3, "u1"), 256)  # OutOfRangeError: b: 256 does not fit
+d.bit_or(256, np.zeros(3, "u1"))  # OutOfRangeError: a: 256 does not fit
+d.bit_or(np.zeros(3, "u1"), -1)  # OutOfRangeError: b: -1 does not fit
+d.bit_or(-1, np.zeros(3, "u1"))  # OutOfRangeError: a: -1 does not fit
+d.bit_or(np.zeros(3, "i1"), 128)  # OutOfRangeError: b: 128 does not fit
+d.bit_or(128, np.zeros(3, "i1"))  # OutOfRangeError: a: 128 does not fit
+d.bit_shift_left(np.zeros(3, "f2"), np.zeros(3, "f2"))  # DataTypeError: as np.uint16
+d.bit_shift_right(np.zeros(3, "f2"), np.zeros(3, "f2"))  # DataTypeError: integers
+d.bit_shift_left(np.zeros(3, "f4"), np.zeros(3, "f4"))  # DataTypeError: as np.uint32
+d.bit_shift_right(np.zeros(3, "f4"), np.zeros(3, "f4"))  # DataTypeError: integers
+d.bit_shift_left(np.zeros(3, "f8"), np.zeros(3, "f8"))  # DataTypeError: as np.uint64
+d.bit_shift_right(np.zeros(3, "f8"), np.zeros(3, "f8"))  # DataTypeError: integers
+d.bit_not([[1], [1, 2]])  # ShapeError: a: no array can be made of this list
+d.bit_xor(u, [[1], [1, 2]])  # ShapeError: b: no array can
+d.bit_not([[1, 2], 3])  # ShapeError: a: no array can be made of this list
+d.bit_xor(u, [[1, 2], 3])  # ShapeError: b: no array can
+d.bit_not([[[1]], [[1, 2]]])  # ShapeError: a: no array can be made of this list
+d.bit_xor(u, [[[1]], [[1, 2]]])  # ShapeError: b: no array can
+d.bit_count(u, "zz")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "u99")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, 3.5)  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, [1])  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, object())  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "i1")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "u2")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "u8")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "i4")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "f4")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, "?")  # DataTypeError: counts are uint8 or uint32
+d.bit_count(u, out=np.zeros(4, "i1"))  # DataTypeError: uint8
+d.bit_count(u, out=np.zeros(4, "u2"))  # DataTypeError: uint8
+d.bit_count(u, out=np.zeros(4, "u8"))  # DataTypeError: uint8
+d.bit_count(u, out=np.zeros(4, "i4"))  # DataTypeError: uint8
+d.bit_count(u, out=np.zeros(4, "f4"))  # DataTypeError: uint8
+d.bit_count(u, out=np.zeros(4, "?"))  # DataTypeError: uint8
+d.bit_or(u, u, casting="yes")  # DataTypeError: 'yes'
+d.bit_or(u, 1, casting="yes")  # DataTypeError: 'yes'
+d.bit_or(np.zeros(3, "f4"), 1)  # DataTypeError: integer 1 beside float32
+d.bit_and(LONG, LONG.T)  # ShapeError: \(8589934592, 1\) and \(1, 8589934592\) make more
+d.bit_xor(u, u[:3])  # ShapeError: shapes \(4,\) and \(3,\) do not broadcast
+d.bit_not(u, out=np.zeros(4, "i1"))  # DataTypeError: out: data type int8; expected uint8
+d.bit_not(u, out=np.zeros(3, "u1"))  # ShapeError: out: shape \(3,\); expected \(4,\)
+d.bit_not(u, out=np.zeros((1, 4), "u1"))  # ShapeError: out: shape \(1, 4\)
+d.bit_not(u, out=np.broadcast_to(np.uint8(0), 4))  # ShapeError: read-only
+d.bit_not(u, out=[0, 0, 0, 0])  # DataTypeError: out: of type list; expected an array of uint8
+d.bit_not(u, out=np.ma.zeros(4, "u1"))  # DataTypeError: out: of type MaskedArray
+d.bit_not(u, out=np.ndarray(4, "u1", bytearray(1), 0, 0))  # ShapeError: lie on one another
+""",
 }
+
+LACKING = {
+    "np.zeros(2, np.complex128)": "data type complex128; expected truth values, integers",
+    "np.zeros(2, np.complex64)": "view it as the float",
+    'np.zeros(2, "M8[s]")': r"np\.int64",
+    'np.zeros(2, "m8[s]")': r"np\.int64",
+    "np.zeros(2, np.longdouble)": "data type .*128",
+    "np.zeros(2, object)": "data type object",
+    'np.zeros(2, "U1")': "data type <U1",
+    'np.zeros(2, [("x", np.uint8)])': "data type",
+    'np.zeros(2, "V4")': "data type",
+    "np.ma.masked_array([1, 2], [True, False])": "masked",
+    "None": "data type object",
+}
+"""Arrays of types that DirectML lacks, and words of the message."""
+
+CALLS = "d.bit_not({})", "d.bit_count({})", "d.bit_xor({}, x.get())", "d.bit_xor(x.get(), {})"
+
+ROWS["u1 2"] = "\n".join(
+    f"{call.format(array)}  # DataTypeError: {words}"
+    for array, words in LACKING.items()
+    for call in (
+        "d.bit_not({})",
+        "d.bit_count({})",
+        "d.bit_xor({}, x.get())",
+        "d.bit_xor(x.get(), {})",
+    )
+)
 
 CASES = [(key, row) for key, rows in ROWS.items() for row in rows.strip().splitlines()]
 
 A, W = np.ones((4, 6), np.uint8), np.ones((4, 7), np.uint8)
 MORE = np.ones((4, 3, 4), bool)
 HUGE = np.broadcast_to(np.int64(0), (1 << 58,))
+LONG = np.broadcast_to(np.uint8(1), (2**33, 1))
 TEBIBYTE = 1 << 40
 WIDE = np.broadcast_to(np.uint8(1), (TEBIBYTE, 1))
 
@@ -306,21 +413,17 @@ def rows(x: Array, length: int) -> Array:
     return x[:1].view("u4").broadcast_to((1, length // 4))
 
 
-def _constant(x: Array) -> np.ndarray[Any, Any]:
-    return np.broadcast_to(np.uint8(0), x.shape)
-
-
 NAMES: dict[str, Any] = {
     "np": np,
     "xp": xp,
     "bitlane": bitlane,
     "rows": rows,
-    "_constant": _constant,
     "A": A,
     "W": W,
     "MORE": MORE,
     "HUGE": HUGE,
     "WIDE": WIDE,
+    "LONG": LONG,
 }
 
 
@@ -338,7 +441,7 @@ def test_a_bad_call_is_refused(device: Device, key: str, row: str) -> None:
     x = device.asarray(random([int(n) for n in shape], dtype))
     stored, before = x.get().tobytes(), uses(device)
     with pytest.raises(error, match=words) as caught:
-        exec(call, NAMES | {"x": x})
+        exec(call, NAMES | {"x": x, "u": x.get(), "d": device})
     assert isinstance(caught.value, BitlaneError) or error is TypeError
     assert "\n" not in str(caught.value)
     assert uses(device) == before

@@ -10,9 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import ShapeError
-from bitlane.arguments.axes import normalize_axes
 from bitlane.arrays.strided import Strided
-from bitlane.errors import ArrayIndexError
 
 BYTES = np.zeros(1 << 14, np.uint8)
 
@@ -101,61 +99,3 @@ def test_other_types_of_the_same_bytes_are_numpys(array: NDArray[Any], itemsize:
             described(array).recast(itemsize)
     else:
         assert alike(described(array).recast(itemsize), described(want))
-
-
-@pytest.mark.parametrize(
-    ("key", "error", "message"),
-    [
-        (3, ArrayIndexError, "3 for axis 0 of 3; expected -3 to 2"),
-        ((0, -5), ArrayIndexError, "-5 for axis 1 of 4"),
-        ((0, 0, 0), ArrayIndexError, "3 axes; the array has 2"),
-        ((..., 0, ...), ArrayIndexError, "more than one"),
-        (np.s_[::0], ShapeError, "step of 0"),
-        ([0, 1], ArrayIndexError, "of type list; expected integers, slices"),
-        (np.array([0, 1]), ArrayIndexError, "of type ndarray; .* and arrays of integers or truth"),
-        (np.array([True] * 3), ArrayIndexError, "of type ndarray"),
-        (True, ArrayIndexError, "of type bool"),
-        (np.True_, ArrayIndexError, "of type bool"),
-        ("field", ArrayIndexError, "of type str"),
-        (1.0, ArrayIndexError, "of type float"),
-    ],
-)
-def test_other_indices_are_refused(key: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        Strided.packed((3, 4), 2).index(key)
-
-
-def test_numpys_integers_are_integers() -> None:
-    whole = Strided.packed((3, 4), 2)
-    for number in (np.int8(-1), np.uint64(2), np.array(2)):
-        assert whole.index(number) == whole.index(2)
-
-
-def test_an_axis_without_elements_has_no_index() -> None:
-    with pytest.raises(ArrayIndexError, match="has no elements"):
-        Strided.packed((0,), 1).index(0)
-
-
-@pytest.mark.parametrize("shape", [(5,), (-1, 5), (-1, -1), (-2, 6), (0, -1), 2.5, (2.5, 1)])
-def test_shapes_that_do_not_fit_are_refused(shape: Any) -> None:
-    with pytest.raises(ShapeError, match="shape: "):
-        Strided.packed((3, 4), 1).infer_shape(shape)
-
-
-def test_what_is_left_of_a_shape() -> None:
-    whole = Strided.packed((3, 4), 1)
-    assert whole.infer_shape((2, -1)) == (2, 6)
-    assert whole.infer_shape(-1) == (12,)
-    assert Strided.packed((3, 0), 1).infer_shape((-1, 3)) == (0, 3)
-
-
-@pytest.mark.parametrize("axes", [(0, 0), (2, 0), (-3,), "ab", 1.5])
-def test_axes_that_are_none_are_refused(axes: Any) -> None:
-    with pytest.raises(ShapeError, match=r"axis|axes"):
-        normalize_axes(axes, 2)
-
-
-@pytest.mark.parametrize("wanted", [(3,), (3, 5), (4, 3)])
-def test_shapes_that_do_not_broadcast_are_refused(wanted: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match="does not broadcast"):
-        Strided.packed((3, 4), 1).broadcast(wanted)

@@ -1,4 +1,4 @@
-"""Invalid operands are refused by name before anything is sent; others get layouts."""
+"""Outputs that lie on themselves are refused before anything is sent; operands get layouts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +12,6 @@ from bitlane.errors import BitlaneError, DataTypeError, OutOfRangeError, ShapeEr
 from bitlane.streaming.transfer import Layout, source_of, store
 from support.host.arrays import link_of, model, random, same
 from support.seeds import seeds
-
-U8 = np.zeros(4, np.uint8)
 
 
 @pytest.fixture(scope="module")
@@ -30,134 +28,6 @@ def refused(
         call(device)
     assert "\n" not in str(caught.value)
     assert link_of(device).traffic == []
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros(2, np.complex128), r"a: data type complex128; expected truth values, integers"),
-        (np.zeros(2, np.complex64), "view it as the float"),
-        (np.zeros(2, "M8[s]"), r"np\.int64"),
-        (np.zeros(2, "m8[s]"), r"np\.int64"),
-        (np.zeros(2, np.longdouble), "data type .*128"),
-        (np.zeros(2, object), "data type object"),
-        (np.zeros(2, "U1"), "data type <U1"),
-        (np.zeros(2, [("x", np.uint8)]), "data type"),
-        (np.zeros(2, "V4"), "data type"),
-        (np.ma.masked_array([1, 2], [True, False]), "masked"),
-        (None, "data type object"),
-    ],
-    ids=str,
-)
-def test_types_that_directml_lacks(device: Device, array: Any, message: str) -> None:
-    refused(device, DataTypeError, message, lambda on: on.bit_not(array))
-    refused(device, DataTypeError, message, lambda on: on.bit_count(array))
-    refused(device, DataTypeError, message, lambda on: on.bit_xor(array, U8))
-    refused(device, DataTypeError, message.replace("a: ", "b: "), lambda on: on.bit_xor(U8, array))
-
-
-@pytest.mark.parametrize("other", [np.int8, np.uint16, np.float16, np.uint64, bool])
-def test_no_casting_wants_the_same_types(device: Device, other: type) -> None:
-    array = np.zeros(4, other)
-    message = f"uint8 and {array.dtype}; expected the same type, as casting is 'no'"
-    refused(device, DataTypeError, message, lambda on: on.bit_and(U8, array, casting="no"))
-
-
-@pytest.mark.parametrize(("a", "b"), [("u8", "i8"), ("u1", "f4"), ("f4", "f8"), ("f2", "?")])
-def test_types_that_numpy_has_no_integer_for_are_refused(device: Device, a: str, b: str) -> None:
-    one, other = np.zeros(4, a), np.zeros(4, b)
-    message = f"data types {one.dtype} and {other.dtype}; expected integers or truth values"
-    refused(device, DataTypeError, message, lambda on: on.bit_or(one, other))
-
-
-@pytest.mark.parametrize(("dtype", "value"), [(np.uint8, 256), (np.uint8, -1), (np.int8, 128)])
-def test_python_integers_must_fit(device: Device, dtype: type, value: int) -> None:
-    array, message = np.zeros(3, dtype), f"{value} does not fit"
-    refused(device, OutOfRangeError, f"b: {message}", lambda on: on.bit_or(array, value))
-    refused(device, OutOfRangeError, f"a: {message}", lambda on: on.bit_or(value, array))
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_shifts_take_integers(device: Device, dtype: type) -> None:
-    array = np.zeros(3, dtype)
-    message = f"as np.uint{8 * array.itemsize}"
-    refused(device, DataTypeError, message, lambda on: on.bit_shift_left(array, array))
-    refused(device, DataTypeError, "integers", lambda on: on.bit_shift_right(array, array))
-
-
-@pytest.mark.parametrize("a", [[[1], [1, 2]], [[1, 2], 3], [[[1]], [[1, 2]]]])
-def test_lists_of_different_lengths_are_no_array(device: Device, a: Any) -> None:
-    refused(device, ShapeError, "a: no array can be made of this list", lambda on: on.bit_not(a))
-    refused(device, ShapeError, "b: no array can", lambda on: on.bit_xor(U8, a))
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        *("zz", "u99", 3.5, [1], object()),
-        *(np.int8, np.uint16, np.uint64, np.int32, np.float32, bool),
-    ],
-)
-def test_counts_are_of_two_types(device: Device, dtype: Any) -> None:
-    message = "counts are uint8 or uint32"
-    refused(device, DataTypeError, message, lambda on: on.bit_count(U8, dtype))
-    if isinstance(dtype, type):
-        out = np.zeros(4, dtype)
-        refused(device, DataTypeError, "uint8", lambda on: on.bit_count(U8, out=out))
-
-
-LONG = np.broadcast_to(np.uint8(1), (2**33, 1))
-WRONG: Any = "yes"
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda on: on.bit_or(U8, U8, casting=WRONG), DataTypeError, "'yes'"),
-        (lambda on: on.bit_or(U8, 1, casting=WRONG), DataTypeError, "'yes'"),
-        (lambda on: on.bit_or(np.zeros(3, "f4"), 1), DataTypeError, "integer 1 beside float32"),
-        (
-            lambda on: on.bit_and(LONG, LONG.T),
-            ShapeError,
-            r"shapes \(8589934592, 1\) and \(1, 8589934592\) make more elements than an array can",
-        ),
-        (
-            lambda on: on.bit_xor(U8, U8[:3]),
-            ShapeError,
-            r"shapes \(4,\) and \(3,\) do not broadcast",
-        ),
-    ],
-)
-def test_operands_that_do_not_go_together(
-    device: Device, call: Callable[[Device], Any], error: type[BitlaneError], message: str
-) -> None:
-    refused(device, error, message, call)
-
-
-def read_only() -> np.ndarray[Any, Any]:
-    array = np.zeros(4, np.uint8)
-    array.flags.writeable = False
-    return array
-
-
-@pytest.mark.parametrize(
-    ("out", "error", "message"),
-    [
-        (np.zeros(4, np.int8), DataTypeError, "out: data type int8; expected uint8"),
-        (np.zeros(3, np.uint8), ShapeError, r"out: shape \(3,\); expected \(4,\)"),
-        (np.zeros((1, 4), np.uint8), ShapeError, r"out: shape \(1, 4\)"),
-        (read_only(), ShapeError, "read-only"),
-        ([0, 0, 0, 0], DataTypeError, "out: of type list; expected an array of uint8"),
-        (np.ma.zeros(4, np.uint8), DataTypeError, "out: of type MaskedArray"),
-        (
-            np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (4,), (0,)),
-            ShapeError,
-            "lie on one another",
-        ),
-    ],
-)
-def test_outputs_fit(device: Device, out: Any, error: type[BitlaneError], message: str) -> None:
-    refused(device, error, message, lambda on: on.bit_not(U8, out=out))
 
 
 @pytest.mark.parametrize(
