@@ -99,3 +99,9 @@ def test_other_types_of_the_same_bytes_are_numpys(array: NDArray[Any], itemsize:
             described(array).recast(itemsize)
     else:
         assert alike(described(array).recast(itemsize), described(want))
+
+
+def test_numpys_integers_are_integers() -> None:
+    whole = Strided.packed((3, 4), 2)
+    for number in (np.int8(-1), np.uint64(2), np.array(2)):
+        assert whole.index(number) == whole.index(2)
