@@ -187,7 +187,7 @@ WISHBONE_PORTS = """
     [
         ("", "wbm|control_", "m_axi_b_arvalid"),
         (shlex.join([*SMALL, *WISHBONE]), "m_axi", "irq"),
-        slow("--configuration one-port", "m_axi_b", "m_axi_arvalid"),
+        slow("--configuration one-port", "m_axi_b_", "m_axi_arvalid"),
         ("--stream --data-width 8 --ops xor", "control_|s_axil", "s_axis_b_tdata"),
         ("--stream --data-width 8 --ops not", "s_axis_b|control_", "m_axis_y_tdata"),
         ("--stream --data-width 8 --ops logic", "control_lane|s_axil", "control_op"),
