@@ -166,7 +166,7 @@ _BOARDS = {
         "tests/boards/test_simulate.py",
         "tests/boards/test_simulate_netlists.py",
     ),
-    "command_line/": ("tests/boards/test_refusals.py", "tests/boards/test_commands.py"),
+    "command_line/": ("tests/boards/test_commands.py",),
 }
 
 _ALL = (
