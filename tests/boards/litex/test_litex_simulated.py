@@ -165,7 +165,7 @@ NO_ADDRESS = r"no address; expected litex://HOST\[:PORT\]\?csr=FILE"
 
 def test_a_server_that_is_not_there_is_named(soc: Simulated, tmp_path: Path) -> None:
     for url, complaint in (
-        (f"litex://localhost:1?csr={soc.csr}", "no litex_server answers: .*; start litex_server"),
+        (f"litex://localhost:1?csr={soc.csr}", "no litex_server answers: .*_server --uart"),
         (soc.url(tmp_path / "none.csv"), r"csr .*none.csv: No such file"),
         (f"litex://a..b?csr={soc.csr}", "no litex_server answers: encoding"),
         *((url, NO_ADDRESS) for url in ("litex:", "litex:localhost:1234", "litex://?csr=a")),
