@@ -293,7 +293,7 @@ REFUSED = [x for x in Status if 0 < x < Status.READ_ERROR]
             ALONE,
         ),
     ],
-    ids=" ".join,
+    ids=lambda names: " ".join(sorted(names)),
 )  # fmt: skip
 def test_a_planted_fault_is_found(
     planted: dict[str, Any], fails: dict[str, str], others: set[str], request: Any

@@ -223,7 +223,9 @@ ANOTHER = [
 ]
 
 
-@pytest.mark.parametrize("change", [None, edit, update_python, *ANOTHER], ids=str)
+@pytest.mark.parametrize(
+    "change", [None, edit, update_python, *ANOTHER], ids=lambda x: getattr(x, "__name__", str(x))
+)
 def test_whatever_the_design_depends_on_is_in_the_key(
     fresh_cache: Path,
     toy: Path,
