@@ -1,4 +1,4 @@
-"""Searches on the simulated circuit: what FAISS finds, and NumPy, on every width and memory."""
+"""Searches on the simulated circuit: those of an array, streamed ones, and what FAISS finds."""
 
 from typing import Any
 

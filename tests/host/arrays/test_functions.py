@@ -1,4 +1,4 @@
-"""``take``, ``repeat``, ``tile`` and their like give what NumPy's do, without sending elements."""
+"""NumPy's functions on arrays on a device: axes, numbers of elements, flags, and NumPy's limits."""
 
 import pickle
 import traceback
@@ -56,9 +56,6 @@ def test_a_wrong_axis_is_an_error_of_numpys_kinds(device: Device) -> None:
     for kind in (IndexError, ValueError, BitlaneError):
         with pytest.raises(kind, match="axis: 9"):
             np.moveaxis(x, 9, 0)
-
-
-# --- creation -----------------------------------------------------------------------------------
 
 
 def test_a_wrong_axis_is_numpys_error(device: Device) -> None:
@@ -330,9 +327,6 @@ def test_memory_that_numpy_does_not_let_go_of_is_given_back_by_free(device: Devi
         np.bitwise_or.reduce(x, axis=9)
     x.free()
     assert device.driver.allocator.pieces == 0
-
-
-# --- bad input --------------------------------------------------------------------------------
 
 
 def _constant(x: Array) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Arrays refuse bad input and indices by name: nothing is executed, and the device works on."""
+"""Arrays whose memory or device is gone, full or busy are refused, and the device works on."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -213,9 +213,6 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     parts.clear()
     x[...] = 0
     assert same(whole.get(), (a ^ 1) & 3)
-
-
-# --- unsupported calls --------------------------------------------------------------------------
 
 
 MORE = np.ones((4, 3, 4), bool)

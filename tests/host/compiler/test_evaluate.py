@@ -1,4 +1,4 @@
-"""Expressions give NumPy's bits, in one job; each node is computed once, and memory comes back."""
+"""Expressions give NumPy's bits, in one job, and are written over targets that they read."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -237,6 +237,9 @@ def test_on_circuits_with_fewer_operations(program: Program, ops: set[Op]) -> No
 
 
 Array = NDArray[Any]
+
+# --- assignments ----------------------------------------------------------------------------------
+
 
 SEED = 3
 

@@ -1,4 +1,4 @@
-"""Inversions and counts need no separate pass where the circuit can fuse them."""
+"""Inversions, counts and sums need no separate pass where the circuit fuses them; joins do not."""
 
 import doctest
 from dataclasses import dataclass, field

@@ -46,7 +46,7 @@ SHAPE = (4, 4, 4)
 ORDERED = (" order=", "x.copy(", "np.copy(", "x.reshape(", "zeros_like", "ones_like")
 """Parts of rows that choose how the result lies in memory."""
 
-READ_ONLY = ("broadcast_arrays", "copy=False)", "asarray")
+READ_ONLY = ("broadcast_arrays", "meshgrid(x.reshape(-1), copy=False)")
 """Parts of rows that NumPy lets write to what it shows several times."""
 
 
