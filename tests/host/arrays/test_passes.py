@@ -26,6 +26,7 @@ nor(~x, ~y)  # AND
 ~~(~~x ^ y)  # XOR
 ~(~x ^ y) ^ ~xnor(z, ~w)  # XOR, XOR, XNOR
 ~(i & j) >> j  # NAND, SHIFT_RIGHT
+~((i & j) >> j)  # NAND, SHIFT_RIGHT
 (x & y) ^ 0xFFFFFFFF  # NAND
 xnor(x, 0) | ~xnor(y, 0xFFFFFFFF)  # NAND
 (x & y) ^ 0xFEFFFFFF  # AND, XOR
