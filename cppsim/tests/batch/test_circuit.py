@@ -1,129 +1,14 @@
-"""The ports of a batch, their names and fields, and its clocks and resets."""
+"""The ports, clocks and resets of a batch, and their names."""
 
 from typing import Any
 
-import numpy as np
 import pytest
-from amaranth.hdl import ClockDomain, Module, Mux, Signal, signed
-from amaranth.lib import data, stream
-from amaranth.lib.memory import Memory
+from amaranth.hdl import ClockDomain, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 import cppsim
-from cppsim import Batch, BatchError, Model, Program, ReferenceModel
+from cppsim import Batch, Program
 from support.carriers import Part
-
-
-def streamed() -> Any:
-    """Return a register of the sum of the fields of a stream's payload, which is a structure."""
-    layout = data.StructLayout({"low": 3, "pair": data.ArrayLayout(signed(4), 2)})
-    return Part(
-        {"i": In(stream.Signature(layout)), "total": Out(signed(8))},
-        sync=lambda x: x.total.eq(x.i.payload.low + x.i.payload.pair[0] + x.i.payload.pair[1]),
-    )
-
-
-def test_fields_of_structures_are_ports(backend: str) -> None:
-    batch = Batch(streamed(), 2, backend)
-    batch.set("i__payload.low", np.array([1, 7]))
-    batch.set("i__payload.pair.1", np.array([-8, 3]))
-    assert batch.get("i__payload").tolist() == [0b1000_0000_001, 0b0011_0000_111]
-    assert batch.get("i__payload.pair.1").tolist() == [-8, 3]
-    batch.set("i__payload", 0b0000_1111_000)
-    assert batch.get("i__payload.pair.0").tolist() == [-1, -1]
-    batch.step()
-    assert batch.get("total").tolist() == [-1, -1]
-    with pytest.raises(BatchError, match=r"port 'i__payload\.low': 8 does not fit 3 bits"):
-        batch.set("i__payload.low", 8)
-    with pytest.raises(BatchError, match=r"no port 'i\.payload'; did you mean 'i__payload'"):
-        batch.get("i.payload")
-
-
-def test_signals_are_names_of_their_ports(backend: str) -> None:
-    dut = streamed()
-    batch = Batch(dut, 2, backend)
-    batch.set(dut.i.payload, np.array([1, 2]))
-    program = Program()
-    with program.repeat(2):
-        program.set(dut.i.payload, np.array([[1, 2], [3, 4]])).step().get(dut.total)
-    assert batch.run(program)["total"].tolist() == [[1, 2], [3, 4]]
-    assert batch.run(program.replaced(dut.i.payload, 5))["total"].tolist() == [[5, 5], [5, 5]]
-    assert batch.get(dut.total).tolist() == [5, 5]
-    assert batch.until(dut.total, 3).all()
-    for model in (Model(dut), ReferenceModel(dut)):
-        one = Program().set(dut.i.payload, [6]).step().get(dut.total)
-        assert model.run(one) == {"total": 6}
-        model.close()
-    with pytest.raises(BatchError, match=r"is not a port; there are: .*i__payload"):
-        batch.get(streamed().total)
-
-
-def test_expressions_for_fields_are_names_of_their_ports(backend: str) -> None:
-    dut = streamed()
-    batch, payload = Batch(dut, 2, backend), dut.i.payload
-    batch.set(payload.low, [1, 7])
-    batch.set(payload.pair[1], [-8, 3])
-    batch.set(payload.pair, batch.get(payload.pair))
-    assert batch.get("i__payload").tolist() == [0b1000_0000_001, 0b0011_0000_111]
-    program = Program().get(payload.pair[1]).set(payload.low, 2).step().get("total")
-    results = batch.run(program.replaced("i__payload.low", 3))
-    assert results["i__payload.pair.1"].tolist() == [-8, 3]
-    assert results["total"].tolist() == [-5, 6]
-    fields = "i__payload.low, i__payload.pair, i__payload.pair.0, i__payload.pair.1"
-    for key, answer in (
-        (payload.low[0], rf"is not a field of 'i__payload'; there are: {fields}$"),
-        (payload.as_value()[4:], rf"is not a field of 'i__payload'; there are: {fields}$"),
-        (streamed().i.payload.low, rf"is not a port; .* i__payload, {fields}, i__ready, "),
-        ("i__payload.high", rf"no port 'i__payload.high'; .* i__payload, {fields}, i__ready, "),
-        (dut.i, "port: an interface; expected a port of it: payload, valid, ready"),
-    ):
-        with pytest.raises(BatchError, match=answer) as error:
-            batch.set(key, 1)
-        assert "clk" not in str(error.value)
-
-
-def test_values_are_replaced_however_a_port_is_called(backend: str) -> None:
-    dut = streamed()
-    batch = Batch(dut, 2, backend)
-    program = Program().set("i__payload", 1).step().get("total", "first")
-    program.set(dut.i.payload, 2).step().get("total", "second")
-    for port in ("i__payload", dut.i.payload):
-        other = program.replaced(port, [[3, 4], [5, 6]]).set("i__payload", 7).step().get("total")
-        for again, second in ((other, 4), (other.replaced(dut.i.payload, 1), 1)):
-            results = batch.run(again)
-            assert results["second"].tolist() == [second, second + 2 * (second == 4)]
-            assert results["total"].tolist() == [7 if again is other else 1] * 2
-    first = Program().set(dut.i.valid, 0).set(dut.i.payload, 1).get("i__valid").step().get("total")
-    results = batch.run(first.replaced(dut.i.valid, 1).replaced(dut.i.payload, 3))
-    assert [x.tolist() for x in results.values()] == [[1, 1], [3, 3]], "both are replaced"
-    with pytest.raises(BatchError, match=r"'i__payload' is set 2 times: .*, 2\), not \(2,\)"):
-        batch.run(program.replaced(dut.i.payload, [1, 2]))
-    with pytest.raises(BatchError, match="no port 'total' is set; set are: i__payload"):
-        batch.run(program.replaced(dut.total, 1))
-
-    async def testbench(ctx: Any) -> None:
-        ctx.set(dut.i.payload.low, 5)
-        await ctx.tick()
-        ctx.get(dut.total)
-
-    recorded = batch.record(testbench).program
-    for port in ("i__payload", dut.i.payload):
-        assert batch.run(recorded.replaced(port, [1, 2]))["total"].tolist() == [1, 2]
-
-
-def test_a_reset_of_nothing_but_a_read_port_is_a_port(backend: str) -> None:
-    m = Module()
-    m.domains.sync = domain = ClockDomain()
-    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9])
-    port = memory.read_port()
-    shown, read = Signal(8, name="shown"), Signal(init=1)
-    m.d.comb += [shown.eq(port.data), port.en.eq(read)]
-    batch = Batch(m, 2, backend)
-    batch.step()
-    batch.set(domain.rst, [0, 1])
-    batch.set("read", 0)
-    batch.step()
-    assert batch.get("shown").tolist() == [9, 0]
 
 
 def own_reset() -> Any:
