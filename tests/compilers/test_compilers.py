@@ -45,7 +45,7 @@ OF_COMPILED_CODE = ("interrupted_fast_forward", "needs_no_settled_model")
 
 INTERPRETED = (
     (),
-    ("tests/sim/device/test_simulator.py", "cppsim/tests/model/test_models.py", "-k", "pysim"),
+    ("tests/sim/device/test_simulator.py", "-k", "pysim"),
     # Amaranth's simulator stands in for cppsim, which warns.
     (
         "cppsim/tests/running/test_waits.py",
