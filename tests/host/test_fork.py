@@ -188,11 +188,11 @@ def test_a_child_gets_no_bytes_of_its_parents_links() -> None:
     with network_board() as board, open_link(board.url) as network, connected(port) as serial:
         for link in (network, serial):
             link.write(0x1000, b"before")
-            served = board.served
+            sent = len(board.different)
             expect_refusal(link)
             assert link.read(0x1000, 6).tobytes() == b"before"
             # A child has sent nothing: with the numbers of the parent it would have wrong bytes.
-            assert board.served == served + (link is network)
+            assert len(board.different) == sent + (link is network)
         assert not port.closed
 
 

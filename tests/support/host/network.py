@@ -169,6 +169,8 @@ class NetworkBoard:
         self.error: BaseException | None = None
         self.served = 0
         """Datagrams that have arrived."""
+        self.different = set[bytes]()
+        """Those that differ: on a busy machine a host repeats some."""
         self._end = Event()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         # Beside sockets for the datagrams to all.
@@ -218,6 +220,7 @@ class NetworkBoard:
                     self._send(answers, host)
                     answers, host = [], sender
                 self.served += len(datagrams)
+                self.different |= set(datagrams)
                 for arrived in self.up(datagrams):
                     answers += self.down(self.rules.datagrams(arrived))
         self._send(answers, host)
