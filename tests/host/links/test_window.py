@@ -188,6 +188,8 @@ LOSSES: dict[str, tuple[tuple[Line, list[int]], str]] = {
     "a complaint about nothing sends nothing": (FIVE, "E5 >; 0-4 >; E5 >"),
     # Its answer came and those behind it did not, so that they are lost.
     "silence sends the oldest one again": (FIVE, "0 T > 1 1; 1 > 2 2-4"),
+    # On a noisy line six are in flight; the others are lost, too.
+    "more than fit are repeated in turn": ((SERIAL, [8] * 10), "E0 > 0 0-5; 0-5 > 6 6-9; 6-9 >"),
     # The repetition was sent after the others, and its answer has come before theirs.
     "a packet is repeated until all its answers have come": (NINE, "0 T > 0-2; 0 1 2 2 > 3-8"),
     "the packet of the expected request and all later ones": (NINE, "E1 > 0-8;>"),
