@@ -12,6 +12,7 @@ from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 
 from .._typing import AnyArray
 from ..errors import DataTypeError
+from ..text import printable
 from .operands import as_array, expect_integers, fit_integer, little_endian
 
 Casting: TypeAlias = Literal["no", "safe"]
@@ -53,8 +54,7 @@ def as_pair(
 
     A Python integer has the result type. Raises ``DataTypeError`` or ``OutOfRangeError``.
     """
-    if casting != "safe":
-        _expect_known(casting)
+    _expect_known(casting)
     if type(a) is int and type(b) is not int:
         second = as_array("b", b)
         dtype = _beside(op, second)
@@ -81,9 +81,9 @@ def _beside(op: Op, array: AnyArray) -> np.dtype[Any]:
 
 def expect_same_type(a: TypeOrInt, b: TypeOrInt, casting: Casting) -> None:
     """Raises ``DataTypeError`` for two types if ``casting`` says that they do not meet."""
+    _expect_known(casting)
     if casting == "safe":
         return
-    _expect_known(casting)
     if len({x.newbyteorder("<") for x in (a, b) if isinstance(x, np.dtype)}) == 2:
         raise DataTypeError(
             f"a, b: data types {a} and {b}; expected the same type, as casting is 'no': convert one"
@@ -91,9 +91,10 @@ def expect_same_type(a: TypeOrInt, b: TypeOrInt, casting: Casting) -> None:
         )
 
 
-def _expect_known(casting: str) -> None:
-    if casting not in ("no", "safe"):
-        raise DataTypeError(f"casting: {casting!r}; expected 'no' or 'safe'")
+def _expect_known(casting: object) -> None:
+    if not isinstance(casting, str) or casting not in ("no", "safe"):
+        given = printable(f"{casting!r:.40}")
+        raise DataTypeError(f"casting: {given}; expected 'no' or 'safe'")
 
 
 def promoted_type(op: Op, a: TypeOrInt, b: TypeOrInt, *, encoding: bool) -> np.dtype[Any]:

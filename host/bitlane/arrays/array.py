@@ -41,7 +41,7 @@ from .elementwise import (
     without_extra_axes,
 )
 from .flat import Flat
-from .indexing import is_advanced, select
+from .indexing import is_advanced, select, selects_copy
 from .masks import select_elements
 from .numpy_protocols import (
     IDENTITY_OF_ONES,
@@ -211,7 +211,8 @@ class Array(ArrayBase):
     def __getitem__(self, key: Any) -> "Array":
         if is_advanced(key):
             return Array(gather(self._value, select(self._value.strided, key)))
-        return self._view(self._value.strided.index(key))
+        view = self._view(self._value.strided.index(key))
+        return view.copy() if selects_copy(key) else view
 
     @property
     def flat(self) -> Flat:

@@ -126,7 +126,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 
 def _target(name: str, x: Any) -> Array:
+    """Return ``x``, an array that can be written."""
     if isinstance(x, Array):
+        x._value.expect_writable()
         return x
     raise DataTypeError(
         f"{name}: of type {type(x).__name__}; expected a bitlane.Array, as another argument is one"

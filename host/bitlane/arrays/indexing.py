@@ -139,6 +139,12 @@ def is_advanced(key: Any) -> bool:
     return any(map(_is_array, key if isinstance(key, tuple) else (key,)))
 
 
+def selects_copy(key: Any) -> bool:
+    """Return whether ``key`` holds an array of NumPy without axes, which selects a copy."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(part, np.ndarray) and not part.ndim for part in parts)
+
+
 def is_whole_mask(strided: Strided, key: Any) -> bool:
     """Return whether ``key`` is one array of truth values for all axes of ``strided``."""
     parts = key if isinstance(key, tuple) else (key,)

@@ -16,7 +16,7 @@ from ..links.link import is_known
 from .cut import read_graph
 from .model import BitGraph, BitTensor, DeviceGroup, quoted
 from .nodes import expect_opset, newest_opset, read_node
-from .prepared import Inputs, PreparedGraph, expect_no_options, load_rest
+from .prepared import Inputs, PreparedGraph, expect_no_options, expect_several, load_rest
 
 _DEFAULT: Final = "CPU"
 """The name of the default device in ONNX's tools."""
@@ -96,6 +96,7 @@ class Backend(base.Backend):
         """
         opset = expect_opset("opset_version", options.pop("opset_version", newest_opset()))
         expect_no_options(options)
+        expect_several(inputs)
         arrays = [as_array("inputs", x) for x in inputs]
         if len(arrays) != len(node.input):
             raise OnnxError(f"inputs: {len(arrays)}; expected {len(node.input)}")

@@ -15,6 +15,7 @@ from ..closeable import Closeable
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import Expression
 from ..errors import OnnxError, SettingError
+from ..text import printable
 from .build import build_group
 from .dry import run_dry
 from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor, quoted
@@ -163,15 +164,20 @@ class PreparedGraph(base.BackendRep, Closeable):
             self.device.close()
 
 
-def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
+def expect_several(inputs: Inputs) -> None:
+    """Raise ``OnnxError`` for one array, and for what cannot hold any."""
     if isinstance(inputs, Array | np.ndarray):
         raise OnnxError("inputs: one array; expected a list of arrays, or arrays by name")
+    if not isinstance(inputs, Iterable):
+        given = printable(f"{inputs!r:.40}")
+        raise OnnxError(f"inputs: {given}; expected a list of arrays, or arrays by name")
 
+
+def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
     def as_tensor(x: ArrayLike) -> Tensor:
         return x if isinstance(x, Array) else as_array("inputs", x)
 
-    if not isinstance(inputs, Iterable):
-        raise OnnxError(f"inputs: {inputs!r:.40}; expected a list of arrays, or arrays by name")
+    expect_several(inputs)
     if isinstance(inputs, Mapping):
         return {name: as_tensor(x) for name, x in inputs.items()}
     return [as_tensor(x) for x in inputs]

@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from ..arguments.operands import as_zeros_and_ones
 from ..errors import OnnxError, OnnxMissingError, SettingError
 from ..installation import how_to_install
+from ..text import printable
 from .golden import BitCast
 from .inference import one_line
 from .model import HostValue, RestGroup, quoted
@@ -71,7 +72,7 @@ def expect_rest(rest: object) -> str | None:
     if rest is None or (isinstance(rest, str) and rest in _BACKENDS):
         return rest
     names = " or ".join(map(repr, _BACKENDS))
-    raise SettingError(f"rest: {rest!r:.40}; expected None, {names}")
+    raise SettingError(f"rest: {printable(f'{rest!r:.40}')}; expected None, {names}")
 
 
 class RestModel:

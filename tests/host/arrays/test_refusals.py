@@ -66,6 +66,8 @@ x[[0], 0.5]  # ArrayIndexError: of type float
 x[[0, 1]] = [1, 2, 3]  # ShapeError: does not broadcast
 x[[0, 1]] = 1.5  # DataTypeError: value: data type float64
 x.broadcast_to((2, 3, 4))[[0]] = 1  # ShapeError: repeats
+np.putmask(x.broadcast_to((2, 3, 4)), np.zeros((2, 3, 4), bool), [])  # ShapeError: read-only
+np.place(x.broadcast_to((2, 3, 4)), np.zeros((2, 3, 4), bool), [1])  # ShapeError: read-only
 x.sum(where=np.ones(3, bool))  # ShapeError: where: shape \(3,\); expected one that broadcasts to
 x.any(where=MORE)  # ShapeError: where: shape \(4, 3, 4\); expected .*\(3, 4\)
 np.invert(x, out=x, where=MORE)  # ShapeError: out: shape \(3, 4\); expected \(4, 3, 4\)

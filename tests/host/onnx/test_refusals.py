@@ -346,6 +346,8 @@ CALLS: list[Callable[[PreparedGraph, Any], object]] = [
     lambda graph, x: graph.arrays(x),
     lambda graph, x: graph.explain(x),
     lambda graph, x: run_node(node("BitwiseNot", "a", "y"), [x], graph.device),
+    lambda graph, x: run_node(node("BitwiseNot", "a", "y"), x, graph.device),
+    lambda graph, x: prepare(OR, graph.device, rest=x),
 ]
 
 

@@ -42,6 +42,7 @@ x.view(x.dtype)
 x.T
 x.mT
 [x[...], x[..., None], x[None, ..., ::-1], x[True], x[False]]
+[x[np.array(1)], x[np.array(-1), ...], x[:, np.array(0)]]
 x[[0]]
 x[[1, 0, -1]]
 x[range(1, -1, -1)]
