@@ -8,14 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 
 from bitlane import BitlaneError, Device
 from bitlane.driver.driver import Driver
 from support.host.model_link import ModelLink
 
-Refusal = tuple[Callable[[Any], Any], type[Exception], str]
-"""A call on an array, the error that it raises, and a pattern that is in the message."""
+WRONG_KINDS: Sequence[Any] = [
+    *(None, "text", b"bytes", 1.5, float("nan"), -1, 2**70, 1j, object(), print, ..., slice(3)),
+    *((), [None], [[1], [1, 2]], {}, {1}, np.zeros((1, 1, 1)), np.array("x")),
+    *(np.datetime64(0, "s"), np.zeros(2, "V3"), np.array([object()])),
+]
+"""Values of which most calls take none."""
 
 THINGS: st.SearchStrategy[Any] = (
     st.none()
@@ -26,7 +29,7 @@ THINGS: st.SearchStrategy[Any] = (
     | st.binary(max_size=9)
     | st.lists(st.none() | st.integers(-2, 9) | st.text(max_size=3), max_size=3)
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
-    | st.sampled_from([object(), len, np.uint8, np.zeros((2, 2)), np.array([None]), 1j, {3}])
+    | st.sampled_from(WRONG_KINDS)
 )
 """Values of any kind: most arguments take few of them."""
 
@@ -80,23 +83,6 @@ def expect_taken_or_refused(
     assert not message or ("\n" not in message and uses(device, sent) == before), message
 
 
-def refusals(content: ArrayLike, rows: Sequence[Refusal]) -> Callable[..., None]:
-    """Return a test of each row's call on an array of ``content``, which no call changes."""
-
-    @pytest.mark.parametrize(("call", "error", "words"), rows)
-    def test(
-        device: Device, call: Callable[[Any], Any], error: type[Exception], words: str
-    ) -> None:
-        x = device.asarray(content)
-        stored = x.get().tobytes()
-        with refused(device, error, words):
-            call(x)
-        assert x.get().tobytes() == stored
-        x.free()  # NumPy keeps a reference to the operand of a reduction that raises
-
-    return test
-
-
 Refusals = Sequence[tuple[Callable[..., Any], type[Exception], str]]
 """Rows of calls with any number of arguments."""
 
@@ -116,14 +102,6 @@ def refusals_of(
             call(*arguments)
 
     return test
-
-
-WRONG_KINDS: Sequence[Any] = [
-    *(None, "text", b"bytes", 1.5, float("nan"), -1, 2**70, 1j, object(), print, ..., slice(3)),
-    *((), [None], [[1], [1, 2]], {}, {1}, np.zeros((1, 1, 1)), np.array("x")),
-    *(np.datetime64(0, "s"), np.zeros(2, "V3"), np.array([object()])),
-]
-"""Values of which most calls take none."""
 
 
 def takes_or_refuses(call: Callable[[Any], Any]) -> None:
