@@ -20,10 +20,10 @@ from cppsim import Batch, BatchError, Model, Program, ReferenceModel
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
+from cppsim.testing import RandomDesign, random_machine
 from support.batches import export_batch
 from support.carriers import CASES, Part, expect_case
 from support.processes import run, succeed
-from support.random_designs import RandomDesign, random_machine
 from support.seeds import slow
 from support.zoo import Counter
 

@@ -27,15 +27,15 @@ from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
 from cppsim.batch import cached, cuda, emit
-from support.batches import batch_of, compare_batch, on_backend
-from support.carriers import Part, RandomProgram
-from support.random_designs import (
+from cppsim.testing import (
     RandomDesign,
     random_circuit,
     random_expressions,
     random_machine,
     random_system,
 )
+from support.batches import batch_of, compare_batch, on_backend
+from support.carriers import Part, RandomProgram
 from support.recordings import compare_recording
 from support.seeds import seeds, slow
 from support.written_once import write_once

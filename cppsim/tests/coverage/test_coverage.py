@@ -17,9 +17,8 @@ import cppsim
 from cppsim import Coverage, designs
 from cppsim.coverage import CoveragePoint
 from cppsim.netlist.covered import Measured
+from cppsim.testing import RandomDesign, random_circuit, random_machine, random_number
 from support.processes import run_python
-from support.random_designs import RandomDesign, random_circuit, random_machine
-from support.random_values import random_number
 from support.seeds import seeds, slow
 
 

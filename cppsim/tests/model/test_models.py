@@ -17,10 +17,10 @@ from amaranth.lib.wiring import In, Out
 from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.circuits import AnyModel
 from cppsim.errors import BatchError, SimulationError
+from cppsim.testing import waveforms
 from support.carriers import CASES, WIDTHS, Part, expect_case, sampler
 from support.evaluated import Comparer, Inverter
 from support.processes import succeed
-from support.waveforms import seen
 from support.zoo import Registers
 
 Maker = Callable[..., AnyModel]
@@ -322,9 +322,9 @@ def test_a_waveform_shows_every_cycle_and_signals_that_nothing_reads(
         model.set("value", value)
         model.step()
     model.close()
-    waveforms = seen(file.read_text())
+    shown = waveforms(file.read_text())
     for signal, numbers in (("last", (5, 1, 12)), ("unread", (0, 4, 9))):
-        (history,) = (x for name, x in waveforms.items() if f".{signal}:" in name)
+        (history,) = (x for name, x in shown.items() if f".{signal}:" in name)
         assert [value for _, value in history][-3:] == [f"{number:b}" for number in numbers]
 
 
@@ -339,8 +339,8 @@ def test_waveforms_are_those_of_amaranths_simulator(tmp_path: Path) -> None:
                 model.step(number)
                 model.until("clear", 2)
                 model.run(Program().set("step", number % 4).set("clear", [number == 3]).step(2))
-        waveforms = seen(file.read_text())
-        shown.append({name.rpartition(".")[2]: values for name, values in waveforms.items()})
+        histories = waveforms(file.read_text()).items()
+        shown.append({name.rpartition(".")[2]: values for name, values in histories})
     slow, fast = shown
     clock = "clk: wire 1"
     end = slow[clock][-1][0]
@@ -357,7 +357,7 @@ def test_a_reset_continues_the_waveforms(tmp_path: Path) -> None:
             model.step(2)
             model.reset()
         model.step()
-    counted = next(x for name, x in seen(file.read_text()).items() if "counted" in name)
+    counted = next(x for name, x in waveforms(file.read_text()).items() if "counted" in name)
     # In half cycles: a reset shows while the clock is low.
     expected = (0, 5), (1, 8), (3, 11), (4, 5), (5, 8), (7, 11), (8, 5)
     assert counted == [(time * 500_000_000, f"{value:b}") for time, value in expected]

@@ -7,7 +7,6 @@ from typing import Any
 from amaranth.hdl import ClockDomain, Module, Signal
 
 from cppsim.testing import EXECUTORS, Bench
-from cppsim.testing import waveforms as seen  # noqa: F401 - some tests take it from here
 
 
 @cache
