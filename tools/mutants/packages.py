@@ -118,6 +118,13 @@ _HOST = {
         "tests/system/test_pool.py",
         "tests/system/test_dask.py",
     ),
+    "arguments/": (
+        "tests/host/arrays/test_keywords.py",
+        "tests/host/arrays/test_truth.py",
+        "tests/host/arrays/test_calls.py",
+        "tests/host/api/test_device.py",
+        "tests/host/streaming",
+    ),
     "closeable.py": ("tests/host/api/test_device.py", "tests/host/driver/test_driver.py"),
     "dask/": ("tests/system/test_dask.py",),
     "api/default.py": ("tests/host/api/test_device.py", "tests/host/arrays/test_array.py"),
