@@ -141,6 +141,7 @@ def test_files_of_all_formats(device: Device, file: Path, members: Any, ids: Any
         (archive(**GOOD | {"rows": ROWS[:, :0]}), r"shape \(2, 0\)"),
         (archive(**GOOD | {"metric": "cosine"}), "metric: 'cosine'"),
     ],
+    ids=lambda each: each if isinstance(each, str) else "",  # an archive has the time
 )
 def test_other_files(device: Device, file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
