@@ -270,7 +270,7 @@ class Array(ArrayBase):
             by_mask = isinstance(key, Array) and key.dtype.kind == "b"
             assign(self._value, key._value if by_mask else key, given)
             return
-        target = self[key]._value
+        target = self._view(self._value.strided.index(key))._value
         in_c_order = target.strided.contiguous
         if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
             replace(target, cast_on_host("value", given, self.dtype))
