@@ -225,11 +225,6 @@ def test_their_passes(device: Device) -> None:
     assert same(packed.get(), np.packbits(a > 99, axis=1))
 
 
-TEBIBYTE = 1 << 40
-WIDE = np.broadcast_to(np.uint8(1), (TEBIBYTE, 1))
-"""An array of the host whose copy no host has memory for."""
-
-
 def test_operands_of_64_axes_broadcast(device: Device) -> None:
     a, b = random((1,) * 62 + (2, 3), "u1", 1), random(3, "u1", 2)
     x = device.asarray(a)
@@ -251,7 +246,7 @@ def test_more_axes_than_numpy_has_are_refused_on_their_way_to_the_host(device: D
     assert same((x ^ 1)[0].get(), x[0].get() ^ np.uint8(1))
 
 
-@pytest.mark.parametrize("count", [TEBIBYTE, 1 << 62, 1 << 64])
+@pytest.mark.parametrize("count", [1 << 50, 1 << 62, 1 << 64])
 def test_more_bytes_than_the_host_has(device: Device, count: int) -> None:
     x = device.asarray(np.uint8(1)).broadcast_to((count,))
     for way in (x.get, x.tolist, lambda: np.asarray(x)):
