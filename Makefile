@@ -78,8 +78,8 @@ durations: $(TEST_READY) ## Write tests/durations.json from the seconds that `ma
 forget: $(TEST_READY) ## Remove the stored verdicts of tests: the next run checks all anew
 	@$(TEST_PATH) $(BIN)/python -m support.verdicts
 
-prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
-	@$(PYTEST) $(FULL) tests/formal
+prove: $(CHECK_READY) ## Prove the circuit's control (streams, bursts, bus rules) and plant all bugs
+	@$(PYTEST) $(DEEP) tests/formal
 
 compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
 	@$(PYTEST) $(FULL) tests/compilers

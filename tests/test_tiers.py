@@ -192,11 +192,9 @@ def test_second(board): pass
 def test_parts(part): pass
 
 @pytest.mark.slow
+@pytest.mark.proves
 @pytest.mark.parametrize("part", range(4))
-def test_proofs(part, proof): pass
-
-@pytest.fixture
-def proof(): pass
+def test_proofs(part): pass
 
 @pytest.mark.deep
 def test_deep(): pass

@@ -10,8 +10,8 @@ A commit always chooses the same, and each commit something else. `make deep` tr
 | Those of another slow test | a sixth, rounded up |
 | Tests of a module that pass and now have more seeds, examples or smaller steps | a sixth |
 
-So each slow test runs at each commit, with some of its parameters. A test that stores its verdicts
-by itself, as a proof does, has all its parameters: most of their verdicts are stored.
+So each slow test runs at each commit, with some of its parameters. A test with a mark of `STORING`
+has all its parameters: most of their verdicts are stored.
 """
 
 import functools
@@ -36,8 +36,8 @@ SAMPLED = "sampled"
 PART = 6
 """One in this many cases runs, of those without a number of their own."""
 
-STORING = {"proof"}
-"""Fixtures of tests that store their verdicts by themselves."""
+STORING = ("judges", "proves")
+"""Marks of tests that store a verdict for each of their cases."""
 
 DIGITS = 8
 """Digits of a commit's hash that choose."""
@@ -101,11 +101,10 @@ def _groups(
     groups = defaultdict[tuple[Path, str, tuple[int, ...]], list[pytest.Item]](list)
     for item in items:
         name = getattr(item, "originalname", item.name)
-        stores = STORING & set(getattr(item, "fixturenames", ()))
         if mark := item.get_closest_marker(MARK):
             groups[item.path, name, mark.args].append(item)
         elif item.get_closest_marker("slow"):
-            if not stores and not item.get_closest_marker("judges"):
+            if not any(map(item.get_closest_marker, STORING)):
                 groups[item.path, name, ()].append(item)
         elif passed:
             groups[item.path, "", ()].append(item)

@@ -110,7 +110,10 @@ class Claim:
 
 
 def proofs(*claims: Claim) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return the tests of a file: all claims hold, and each of their bugs is found."""
+    """Return the tests of a file: all claims hold, and each of their bugs is found.
+
+    The full tier proves all claims, and plants the bugs that the commit draws.
+    """
     proven = [
         pytest.param(claim.contract, method, id=f"{claim.name} {method.text}")
         for claim in claims
@@ -123,6 +126,7 @@ def proofs(*claims: Claim) -> tuple[Callable[..., None], Callable[..., None]]:
     ]
 
     @pytest.mark.slow
+    @pytest.mark.proves
     @pytest.mark.parametrize(("contract", "method"), proven)
     def holds(
         contract: Callable[[], Contract], method: Method, request: pytest.FixtureRequest
