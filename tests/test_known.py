@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bitlane_sim.builds import CACHE
+from support import verdicts
 from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
@@ -247,6 +249,20 @@ def test_a_known_module_that_fails_is_named(counting: Counting) -> None:
     assert counting.run(again=1, fails="1", code=1) == "12"
     assert "test_counting.py: failed, though it passed before" in counting.printed
     assert counting.run() == "12", "its verdict was removed"
+
+
+@pytest.mark.slow
+def test_the_seconds_of_a_module_are_stored_with_its_verdict(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = "\nimport time\ndef test_long():\n    time.sleep(0.5)\n"
+    counting.path.write_text(COUNTING + slow)
+    assert counting.run("-n", "2") in ("12", "21")
+    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "cache"))
+    [entry] = CACHE.entries()
+    passed = verdicts.stored(entry.folder.name)
+    assert passed
+    assert passed.seconds >= 0.5
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Tests of stored verdicts: what is checked again, and what never is stored."""
 
-import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,12 @@ from support.verdicts import (
     CONFIRMED,
     KNOWN,
     NOW,
+    Passed,
     Verdicts,
     digest,
     forget,
+    is_checked_again,
+    stored,
     summary,
 )
 
@@ -75,7 +78,15 @@ def test_a_failure_is_never_stored(checks: Checks) -> None:
     assert (checks.runs, checks.origins, entries()) == (2, [], [])
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"passed": 1}', "[]", '{"proven": "x"}', "removed"])
+SECONDS = ("NaN", "Infinity", "-1", "[]", '"long"')
+UNREADABLE = [
+    *("", "{", "[]", "removed", '{"proven": "x", "seconds": 1}'),
+    *('{"passed": "x"}', '{"passed": 1, "seconds": 1}', '{"passed": null, "seconds": 1}'),
+    *(f'{{"passed": "x", "seconds": {seconds}}}' for seconds in SECONDS),
+]
+
+
+@pytest.mark.parametrize("damage", UNREADABLE)
 def test_an_entry_that_cannot_be_read_means_that_the_check_runs(
     checks: Checks, damage: str
 ) -> None:
@@ -89,16 +100,6 @@ def test_an_entry_that_cannot_be_read_means_that_the_check_runs(
     assert (checks.runs, checks.origins) == (2, [NOW, NOW])
     checks(PARTS)
     assert checks.origins[2] == KNOWN
-
-
-def test_an_entry_of_another_form_means_that_the_check_runs(checks: Checks) -> None:
-    checks(PARTS)
-    [path] = entries()
-    for each in path.parent.iterdir():
-        each.unlink()
-    path.write_text(json.dumps({"passed": None}), encoding="utf-8")
-    checks(PARTS)
-    assert checks.origins == [NOW, NOW]
 
 
 def test_one_in_ten_is_checked_again_by_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +116,28 @@ def test_one_in_ten_is_checked_again_by_the_commit(monkeypatch: pytest.MonkeyPat
         assert count / AGAIN / 2 < again.runs < count / AGAIN * 2
         shares.append(again.origins)
     assert shares[0] != shares[1]
+
+
+@pytest.mark.parametrize(("seconds", "every"), [(0, 10), (10, 10), (40.4, 40), (500, 500)])
+def test_a_long_check_is_drawn_as_rarely_as_it_has_seconds(
+    seconds: float, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, commits = 0, 20 * every
+    for commit in map(str, range(commits)):
+        monkeypatch.setenv(REPLAY, commit)
+        runs += is_checked_again("key", seconds)
+    assert 10 <= runs <= 40, "about 20"
+
+
+def test_the_seconds_of_a_check_are_those_that_it_took(
+    checks: Checks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([100.0, 142.04])
+    with monkeypatch.context() as stopped:
+        stopped.setattr(time, "monotonic", lambda: next(clock))
+        assert checks(PARTS) == "proven, 42.0 s"
+    [path] = entries()
+    assert stored(path.parent.name) == Passed("proven, 42.0 s", 42.0)
 
 
 def test_a_contradiction_is_an_error_that_names_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:

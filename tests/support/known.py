@@ -1,8 +1,8 @@
 """Test modules that passed before, and whose inputs are unchanged since then. No tests here.
 
 ``pytest --except-known`` leaves out the modules that passed in an earlier such run with the same
-inputs (`support.inputs`), tier and choice of tests. One known module in ten, chosen by the commit,
-runs anyway. ``make forget`` removes these verdicts too.
+inputs (`support.inputs`), tier and choice of tests. Some known modules, chosen by the commit, run
+anyway (`support.verdicts`). ``make forget`` removes these verdicts too.
 
 A module is stored when all its tests have passed at the end of a run that was not interrupted and
 in which nothing has changed that it depends on. Where the commit draws a part of its cases, those
@@ -11,6 +11,7 @@ of one commit are enough. The verdict of a module that fails is removed.
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,16 @@ class KnownModules:
     def __init__(self, config: pytest.Config) -> None:
         self.left_out, self._again = set[str](), set[str]()
         self._keys, self._failed = dict[str, str](), dict[str, bool]()
+        self._seconds = defaultdict[str, float](float)
         of_worker = getattr(config, "workerinput", None)
         if of_worker is not None:
             self.left_out = set(of_worker[_OF_WORKERS])
         elif not any(name in os.environ for name in CHOOSING):
             self._keys = _keys(config)
-            known = {name for name, key in self._keys.items() if verdicts.stored(key) is not None}
-            self._again = {each for each in known if verdicts.is_checked_again(self._keys[each])}
-            self.left_out = known - self._again
+            for name, key in self._keys.items():
+                if passed := verdicts.stored(key):
+                    again = verdicts.is_checked_again(key, passed.seconds)
+                    (self._again if again else self.left_out).add(name)
         self._config = config
 
     @pytest.hookimpl(optionalhook=True)
@@ -63,6 +66,7 @@ class KnownModules:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = module(report.nodeid)
         self._failed[name] = not report.passed or self._failed.get(name, False)
+        self._seconds[name] += report.duration
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store what passed, in the process that has all reports."""
@@ -73,7 +77,7 @@ class KnownModules:
             now = _keys(self._config)
             for name, failed in self._failed.items():
                 if not failed and name in now and now[name] == self._keys.get(name):
-                    verdicts.store(now[name], "")
+                    verdicts.store(now[name], verdicts.Passed("", self._seconds[name]))
 
     def origins(self) -> list[tuple[str, str]]:
         """Return ``("modules", origin)`` for each module that ran or was left out."""

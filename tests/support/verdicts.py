@@ -1,9 +1,10 @@
 """Verdicts of slow checks, stored by the content of circuits and packages. No tests here.
 
 A check that passed is not run again while its key is the same: the key is the SHA-256 of the inputs
-of the check. Only a pass is stored. One check in ten, chosen by the commit, is run anyway, and a
-stored verdict that it contradicts is an error. An entry that is missing, damaged or of another form
-means that the check runs.
+of the check. Only a pass is stored. One check in ten, chosen by the commit, is run anyway, and of
+checks over ten seconds one in as many as one has seconds: each costs a run about a second. A stored
+verdict that it contradicts is an error. An entry that is missing, damaged or of another form means
+that the check runs.
 
 Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
 module and parameters, the sources of the packages, and the versions of the tools. Whole modules are
@@ -22,8 +23,10 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -37,7 +40,7 @@ KIND = "verdicts"
 """The folder of verdicts in bitlane's cache, which has a limit."""
 
 AGAIN = 10
-"""One in this many stored verdicts is checked again."""
+"""One in this many stored verdicts is checked again, of checks of at most as many seconds."""
 
 KNOWN, NOW, CONFIRMED = "known", "now", "confirmed"
 """Origins of a verdict: the cache, a check of today, both."""
@@ -74,20 +77,36 @@ TOOLS = (
 _FILE = "verdict.json"
 
 
-_PASSED = pytest.StashKey[tuple[str, str]]()
-"""Key and text of a marked test that has passed so far."""
+_PASSED = pytest.StashKey[tuple[str, "Passed"]]()
+"""Key and verdict of a marked test that has passed so far."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What is stored of a check that passed.
+
+    Attributes
+    ----------
+    text : str
+        What it said; "" if nothing.
+    seconds : float
+        How long it took.
+    """
+
+    text: str
+    seconds: float
 
 
 class Verdicts:
     """The verdicts of one test; ``report`` is pytest's ``record_property``.
 
-    ``keep`` stores the key of a verdict and its text; the default is `store`.
+    ``keep`` stores a verdict by its key; the default is `store`.
     """
 
     def __init__(
         self,
         report: Callable[[str, object], None],
-        keep: Callable[[str, str], None] | None = None,
+        keep: Callable[[str, Passed], None] | None = None,
     ) -> None:
         self._report = report
         self._keep = keep or store
@@ -100,9 +119,9 @@ class Verdicts:
         """
         key = hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
         known = stored(key)
-        if known is not None and not is_checked_again(key):
+        if known is not None and not is_checked_again(key, known.seconds):
             self._report("verdict", KNOWN)
-            return known and f"{known} (known)"
+            return known.text and f"{known.text} (known)"
         start = time.monotonic()
         try:
             text = check()
@@ -111,8 +130,9 @@ class Verdicts:
                 remove_stored(key)
                 error.add_note(f"verdict {key} of the cache: passed before, with the same inputs")
             raise
-        text = text and f"{text}, {time.monotonic() - start:.1f} s"
-        self._keep(key, text)
+        seconds = time.monotonic() - start
+        text = text and f"{text}, {seconds:.1f} s"
+        self._keep(key, Passed(text, seconds))
         self._report("verdict", NOW if known is None else CONFIRMED)
         return text
 
@@ -136,8 +156,8 @@ def run_marked(item: pytest.Function) -> bool:
     def report(name: str, value: object) -> None:
         item.user_properties.append((name, value))
 
-    def keep(key: str, text: str) -> None:
-        item.stash[_PASSED] = (key, text)
+    def keep(key: str, passed: Passed) -> None:
+        item.stash[_PASSED] = (key, passed)
 
     module = item.path.read_text(encoding="utf-8")
     tools = [f"{name} {version(name)}" for name in TOOLS]
@@ -153,8 +173,8 @@ def settle(item: pytest.Item, report: pytest.TestReport) -> None:
     A test whose function returns may fail still: by a warning, or when its fixtures are closed.
     """
     if not report.passed:
-        item.stash.setdefault(_PASSED, ("", ""))
-        del item.stash[_PASSED]
+        if _PASSED in item.stash:
+            del item.stash[_PASSED]
     elif report.when == "teardown" and (passed := item.stash.get(_PASSED, None)):
         store(*passed)
 
@@ -206,21 +226,22 @@ def forget() -> int:
     return len(found)
 
 
-def is_checked_again(key: str) -> bool:
+def is_checked_again(key: str, seconds: float) -> bool:
     """Return whether the commit chooses the check of ``key`` to run in spite of its verdict."""
-    return lot(key, commit()) % AGAIN == 0
+    return lot(key, commit()) % max(AGAIN, round(seconds)) == 0
 
 
-def stored(key: str) -> str | None:
-    """Return the text of the verdict of ``key``, None if there is none that can be read."""
+def stored(key: str) -> Passed | None:
+    """Return the verdict of ``key``, None if there is none that can be read."""
     folder = CACHE.known(KIND, key)
     if folder is None:
         return None
     try:
-        text = json.loads((folder / _FILE).read_text(encoding="utf-8"))["passed"]
+        entry = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        text, seconds = entry["passed"], float(entry["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return text if isinstance(text, str) else None
+    return Passed(text, seconds) if isinstance(text, str) and 0 <= seconds < inf else None
 
 
 def remove_stored(key: str) -> None:
@@ -230,11 +251,11 @@ def remove_stored(key: str) -> None:
         remove(folder)
 
 
-def store(key: str, text: str) -> None:
-    """Store that the check of ``key`` passed and said ``text``."""
+def store(key: str, passed: Passed) -> None:
+    """Store ``passed`` of the check of ``key``."""
 
     def fill(folder: Path) -> None:
-        content = json.dumps({"passed": text})
+        content = json.dumps({"passed": passed.text, "seconds": round(passed.seconds, 1)})
         (folder / _FILE).write_text(content, encoding="utf-8")
 
     with warnings.catch_warnings():
