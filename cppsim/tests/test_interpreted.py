@@ -26,7 +26,7 @@ from cppsim.compiling.cache import CacheWarning
 from cppsim.compiling.library import Builder
 from cppsim.errors import SimulationError
 from cppsim.native import interpreted
-from cppsim.running import stops
+from cppsim.running.stops import Stops
 from cppsim.testing import (
     EXECUTORS,
     Bench,
@@ -130,7 +130,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Interpret also what the cache has; look after each stop whether compiling pays."""
     narrow_values(monkeypatch.setattr)
     monkeypatch.setattr(Builder, "known", lambda *_: None)
-    monkeypatch.setattr(stops, "_SAMPLED", 1)
+    monkeypatch.setattr(Stops, "period", 1)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -26,6 +26,7 @@ from cppsim.testing import (
     random_machine,
     random_testbench,
 )
+from cppsim.tuning import Tuning
 from support.packs import compare_designs, in_packs, merged
 from support.seeds import seeds
 
@@ -126,7 +127,7 @@ def seen_of(module: Module, value: Value, given: Signal, values: list[int]) -> l
     """Return the values of a program of ``value`` alone; expect those after settling."""
     simulator = EXECUTORS["engine"](module)
     state = simulator._engine._state
-    program = Probes(state._lowered, state.model).of_expression(value)
+    program = Probes(state._lowered, state.model, Tuning()).of_expression(value)
     assert program is not None
     seen = []
 
@@ -168,7 +169,7 @@ def looked_at(designs: dict[int, RandomDesign]) -> int:
     clocks = {name: (period, 1e-7 * k) for k, (name, period) in enumerate(design.clocks.items(), 1)}
     simulator = sim.simulator(design.module, clocks=clocks)
     state = simulator._engine._state
-    probes = Probes(state._lowered, state.model)
+    probes = Probes(state._lowered, state.model, Tuning())
     probes.limit = 1 << 20
     followed: list[tuple[Value, ProbeProgram | None]] = [
         (signal, probes.of_expression(signal)) for signal in state._lowered.signals

@@ -29,6 +29,7 @@ from .netlist.design import (
 from .netlist.lowered import Lowered
 from .netlist.passes import narrow, rewrite
 from .structure import open_constants, structure_of
+from .tuning import Tuning
 
 _KNOWN = (ast.Const, ast.Operator, ast.Slice, ast.Part, ast.Concat, ast.SwitchValue)
 """Expressions beside signals that have a plain form."""
@@ -131,12 +132,6 @@ def _moved(bits: Bits) -> Bits:
     return tuple(bit + _FIRST_FREE for bit in bits)
 
 
-_WORTH = 16
-"""Steps of a design that are settled while a program executes one instruction."""
-_LEAST = 32
-"""Instructions that take no longer than calling anything does."""
-_CALL = 2000
-"""Steps of a design that are settled while a short program is called."""
 _FIRST_SHOWN = 1 << 61
 """First number of the bits for settled values of signals, above those of expressions."""
 _FIRST_OPEN = 1 << 62
@@ -170,11 +165,12 @@ class Probes:
         The number of programs written. Expressions of one structure share theirs.
     """
 
-    def __init__(self, lowered: Lowered, model: DesignInstance) -> None:
+    def __init__(self, lowered: Lowered, model: DesignInstance, tuning: Tuning) -> None:
         self._signals: Mapping[Signal, Bits] = lowered.signals
         self._model = model
-        self.limit = max(_LEAST, model.source.step_count // _WORTH)
-        self.patience = model.source.step_count // _CALL
+        steps = model.source.step_count
+        self.limit = max(tuning.free_instructions, steps // tuning.steps_per_instruction)
+        self.patience = steps // tuning.steps_per_call
         self.written = 0
         self._settled: _Known = {}
         self._alone: _Known = {}

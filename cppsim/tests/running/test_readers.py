@@ -10,11 +10,11 @@ import pytest
 from amaranth.hdl import Array, Cat, ClockDomain, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.data import StructLayout
 
-from cppsim import probe
 from cppsim.netlist.design import NotPlain
 from cppsim.probe import signals_of
-from cppsim.running import readers
+from cppsim.running.state import CompiledState
 from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on
+from cppsim.tuning import Tuning
 from support.seeds import seeds
 from support.small import counter
 from support.written_once import machine, write_once
@@ -23,11 +23,10 @@ from support.written_once import machine, write_once
 @pytest.fixture(params=["settled", "alone"])
 def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write programs at the second read, either after settling or for every readable value."""
-    monkeypatch.setattr(readers, "_WORTH", 1)
-    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    tuning = Tuning(evaluations=1, settlings=1)
     if request.param == "alone":
-        monkeypatch.setattr(probe, "_CALL", 1)
-        monkeypatch.setattr(probe, "_LEAST", 1 << 20)
+        tuning = replace(tuning, steps_per_call=1, free_instructions=1 << 20)
+    monkeypatch.setattr(CompiledState, "tuning", tuning)
 
 
 def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
@@ -208,9 +207,8 @@ def test_fields_of_structures(sim: Bench) -> None:
 
 
 def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_WORTH", 1)
-    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
-    monkeypatch.setattr(probe, "_CALL", 20)
+    tuning = Tuning(evaluations=1, settlings=1, steps_per_call=20)
+    monkeypatch.setattr(CompiledState, "tuning", tuning)
     m, given = Module(), Signal(8)
     shown = [Signal(8, name=f"shown{number}") for number in range(60)]
     m.d.comb += [signal.eq(given ^ given >> 3 ^ number) for number, signal in enumerate(shown)]

@@ -1,5 +1,6 @@
 """Waits for ticks, leaps over time, and the order of testbenches on compiled code, beside pysim."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,9 +8,9 @@ from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Module, Print
 from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
-from cppsim import probe
-from cppsim.running import readers, waits
+from cppsim.running.state import CompiledState
 from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
+from cppsim.tuning import Tuning
 from support.seeds import seeds
 from support.small import interrupts
 from support.written_once import machine, write_once
@@ -170,10 +171,10 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     Programs are for one value alone, or for values of a settled design.
     """
     evaluations = 1 << 30 if request.param == "python" else 1
-    monkeypatch.setattr(readers, "_WORTH", evaluations)
-    monkeypatch.setattr(waits, "_PATIENCE", evaluations)
+    tuning = Tuning(evaluations=evaluations)
     if request.param == "settled":
-        monkeypatch.setattr(probe, "_LEAST", 0)
+        tuning = replace(tuning, free_instructions=0)
+    monkeypatch.setattr(CompiledState, "tuning", tuning)
 
 
 def test_a_condition_of_registers_needs_no_settled_model() -> None:

@@ -23,10 +23,6 @@ _Slice: Any = ast.Slice
 _Concat: Any = ast.Concat
 _Operator: Any = ast.Operator
 
-_WORTH = 64
-"""Evaluations by Amaranth after which a program is faster, its making included."""
-_WORTH_ALONE = 4096
-"""Settlings of a design for one value after which a program for that value is faster."""
 _REMEMBERED = 4096
 """Limit of the structures that are counted. A testbench has as many as it has lines."""
 _FEW = 4
@@ -50,7 +46,7 @@ class ExpressionReader:
         self.frequent = False
         self.latest = value
         self._readers = readers
-        self._left = _WORTH
+        self._left = readers.tuning.evaluations
         self._reader: Reader | None = None
         self._constants = constants
         self._programs: list[ProbeProgram] = []
@@ -82,11 +78,14 @@ class Readers:
     ----------
     known : dict
         The readers of expressions that have one, by ``id``.
+    tuning : Tuning
+        The thresholds of the state.
     """
 
     def __init__(self, state: SettledState) -> None:
         self._state = state
         self._probes = state.probes
+        self.tuning = state.tuning
         self.known: dict[int, Reader] = {}
         self._held: list[Value] = []
         """References to the expressions in `known`, so that their ``id`` is not reused."""
@@ -235,7 +234,7 @@ def _settled(state: SettledState, shown: Reader) -> Reader:
 def _looked_at(state: SettledState, shown: Reader, write: Callable[[], Reader | None]) -> Reader:
     """Return a reader that settles the design, or runs a program for one value if faster."""
     alone: Reader | None = None
-    left = _WORTH_ALONE
+    left = state.tuning.settlings
 
     def read() -> int:
         nonlocal alone, left

@@ -17,6 +17,7 @@ from ..cpp.simulation import SimulationSource
 from ..native.compiled import DesignInstance
 from ..netlist.lowered import Lowered
 from ..probe import Probes
+from ..tuning import Tuning
 from .clocks import Condition
 from .deltas import Deltas
 
@@ -26,6 +27,8 @@ class SettledState(PyEngineState, ABC):
 
     Attributes
     ----------
+    tuning : Tuning
+        The thresholds of speed, for all states of a class.
     stale : int
         0 while the combinational logic is settled. Otherwise it is 1 plus a number of reads. That
         many programs for single values take less time than settling all logic.
@@ -43,11 +46,13 @@ class SettledState(PyEngineState, ABC):
         Those of them whose constant bits were others at power-on, with the value then.
     """
 
+    tuning = Tuning()
+
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
         self._lowered = lowered
         self.model = DesignInstance(lowered, source)
-        self.probes = Probes(lowered, self.model)
+        self.probes = Probes(lowered, self.model, self.tuning)
         self.patience = 1 + self.probes.patience
         self.watched: dict[Any, None] = {}
         self.constants: dict[Any, int] = {}

@@ -9,12 +9,6 @@ from typing import Any
 from ..amaranth_internals import PyTriggerState, waiting_process
 from ..errors import is_of_no_user
 
-_SAMPLED = 61
-"""Stops for each that is sampled: to find a line takes as long as ten stops.
-
-A prime number, so that all of the waits that end in turns are sampled.
-"""
-
 Line = tuple[str, int]
 """A file and a line; a text and 0 for a reason without a line."""
 
@@ -28,22 +22,27 @@ class Stops:
         The stops before the next one that is sampled; at 0, that is the current one.
     lines : Counter
         The sampled waits by their line, and other reasons to stop.
+    period : int
+        Stops for each that is sampled: to find a line takes as long as ten stops. A prime number,
+        so that all of the waits that end in turns are sampled.
     """
 
+    period = 61
+
     def __init__(self) -> None:
-        self.left = _SAMPLED - 1
+        self.left = self.period - 1
         self.lines: Counter[Line] = Counter()
         self._periods = 0
 
     @property
     def count(self) -> int:
         """The points in time at which Python ran, whether or not it did anything."""
-        return (self._periods + 1) * _SAMPLED - 1 - self.left
+        return (self._periods + 1) * self.period - 1 - self.left
 
     def again(self) -> int:
         """Return `left` at the stop after a sampled one."""
         self._periods += 1
-        return _SAMPLED - 1
+        return self.period - 1
 
     def advance(self) -> bool:
         """Count a stop; return whether it is sampled."""

@@ -18,8 +18,6 @@ from .clocks import NEVER, Condition, EdgeControl
 from .slots import SignalSlot
 from .state import CompiledState
 
-_PATIENCE = 64
-"""Evaluations of a condition in Python after which a compiled program is faster."""
 _REMEMBERED = 256
 """Limit of the structures of conditions with a wait. A testbench has as many as it has lines."""
 
@@ -365,7 +363,6 @@ class Until(Repeat):
         self._condition = condition
         self._structure = structure
         self._constants: tuple[int, ...] = () if structure is None else structure[1]
-        self._patience = _PATIENCE
         super().__init__(tick, 1)
 
     def aim(self, tick: Any, condition: Value, constants: tuple[int, ...]) -> None:
@@ -382,7 +379,10 @@ class Until(Repeat):
         self._result: memoryview | None = None
         state, engine = self.sampler.engine.state, self.sampler.engine
         self._read: Callable[[Value, tuple[int, ...]], int] = lambda x, _: int(engine.get_value(x))
-        if self._structure is None or not isinstance(state, CompiledState):
+        if not isinstance(state, CompiledState):
+            return
+        self._patience = state.tuning.evaluations
+        if self._structure is None:
             return
         reader = state.readers.of_structure(self._condition, self._structure)
         self._read = reader.read
