@@ -47,6 +47,6 @@ def change(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[..., 
 
     def changed(thing: Any, name: str, value: Any) -> None:
         monkeypatch.setattr(thing, name, value)
-        monkeypatch.setattr(designs, "_CODE", f"{name} has changed")
+        monkeypatch.setattr(designs, "CODE_DIGEST", f"{name} has changed")
 
     return changed

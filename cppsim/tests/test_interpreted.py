@@ -300,7 +300,7 @@ def test_another_layout_of_the_compiled_design_is_found(
 ) -> None:
     interpret("5000")
     monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
-    monkeypatch.setattr(designs, "_CODE", "another layout")
+    monkeypatch.setattr(designs, "CODE_DIGEST", "another layout")
     with pytest.warns(FallbackWarning, match="memory 0 is at byte .* expected it at byte"):
         run_busy(100)
 

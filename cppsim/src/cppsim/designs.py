@@ -34,7 +34,7 @@ Compiled = tuple[Lowered, SimulationSource]
 
 _LAYOUT = "layout.pickle"
 
-_CODE = source_digest(
+CODE_DIGEST = source_digest(
     "amaranth.hdl",
     "cppsim.amaranth_internals",
     "cppsim.compiling",
@@ -67,7 +67,7 @@ def built(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
     """
     with uncollected():
         mark = _mark(design)
-        content = [mark.digest, _CODE]
+        content = [mark.digest, CODE_DIGEST]
         if measured is not Measured.NOTHING:
             content.append(measured.value)
         patience = _patience()

@@ -44,7 +44,7 @@ def test_a_design_in_the_cache_is_not_lowered(
     monkeypatch.setattr(circuit, "lower", lower)
     assert run() == cold
     with monkeypatch.context() as patch:
-        patch.setattr(cached, "_CODE", "the compiler has changed")
+        patch.setattr(cached, "CODE_DIGEST", "the compiler has changed")
         with pytest.raises(BatchError, match="lowered"):
             run()
 

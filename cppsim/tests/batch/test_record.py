@@ -329,7 +329,7 @@ def test_random_programs(
     monkeypatch.setattr(cuda, "_LANES", (layout.lanes,))
     if not layout.short:
         monkeypatch.setattr(emit, "_SHORT", 0)
-        monkeypatch.setattr(cached, "_CODE", f"{cached._CODE}, with long programs only")
+        monkeypatch.setattr(cached, "CODE_DIGEST", f"{cached.CODE_DIGEST}, with long programs only")
     if not layout.shared:
         monkeypatch.setattr(cuda, "_OWN", 4 << 16)
     design = make(seed)

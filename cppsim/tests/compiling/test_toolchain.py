@@ -419,7 +419,7 @@ def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     # Its files have changed since they were loaded: what runs here still is what it was.
     monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
     second = build(Circuit(Inverter()))
-    monkeypatch.setattr("cppsim.model.build._LOADED", "newer")
+    monkeypatch.setattr("cppsim.model.build.CODE_DIGEST", "newer")
     third = build(Circuit(Inverter()))
     assert len({first.path, second.path, third.path}) == 3
 

@@ -11,7 +11,7 @@ from .circuit import PreparedBatch
 from .description import Source
 from .source import WrittenBatch, power_on_rows, write_batch
 
-_CODE = source_digest("amaranth.hdl", "cppsim")
+CODE_DIGEST = source_digest("amaranth.hdl", "cppsim")
 """The digest of all code between a prepared design and its source, as it was loaded."""
 
 _SOURCE = "source.pickle"
@@ -40,7 +40,7 @@ class CachedBatch:
 
     @cached_property
     def _key(self) -> str:
-        return content_key(self.design.key(), _CODE)
+        return content_key(self.design.key(), CODE_DIGEST)
 
     @cached_property
     def _written(self) -> WrittenBatch:

@@ -25,7 +25,7 @@ from .storage import StoragePort
 
 _ABOUT = "about.pickle"
 
-_LOADED = source_digest("cppsim")
+CODE_DIGEST = source_digest("cppsim")
 """The digest of the modules that run here: the files may have changed since."""
 
 
@@ -119,7 +119,7 @@ def build(
         }
         (folder / _ABOUT).write_bytes(pickle.dumps(about))
 
-    folder = compile_as.folder((*about_circuit, _LOADED, source_digest("cppsim")), fill)
+    folder = compile_as.folder((*about_circuit, CODE_DIGEST, source_digest("cppsim")), fill)
     about = pickle.loads((folder / _ABOUT).read_bytes())
     compiler = compile_as.find_compiler().name
     return Library(compile_as.library(folder), compiler, fresh=fresh, **about)
