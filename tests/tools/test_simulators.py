@@ -20,7 +20,6 @@ from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
 from bitlane_sim.device.simulator import Simulator
 from cppsim import BatchError, Model, ReferenceModel
-from cppsim.batch import cuda
 from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError
 from simulators import batch, run, speeds
@@ -55,16 +54,16 @@ def circuit() -> HarnessCircuit:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure once, and a XOR of a sixteenth of the bytes: a stand-in for a GPU is slow."""
-    monkeypatch.setattr(batch, "_ROUNDS", 1)
+    monkeypatch.setattr(batch, "ROUNDS", 1)
     monkeypatch.setattr(xors_module, "SIZE", SIZE // 16)
 
 
 def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "_ROUNDS", 2)
+    monkeypatch.setattr(batch, "ROUNDS", 2)
     rates = {"one": iter([5.0, 7.0, 2.0, 1.0]), "all": iter([9.0, 8.0, 3.0, 4.0])}
     ways = {what: lambda _, own=own: next(own) for what, own in rates.items()}
     turns: list[str] = []
-    assert batch._best(ways, turns.append) == {
+    assert batch.best(ways, turns.append) == {
         "one": {"same": 7.0, "diverging": 2.0},
         "all": {"same": 9.0, "diverging": 4.0},
     }
@@ -74,8 +73,9 @@ def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyP
 def test_threads_and_gpu_are_measured(
     circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    monkeypatch.setattr(cuda, "_LANES", (32,))  # enough for so few
+    size = circuit.design.both.description.instance_bytes
+    # Memory for a tile of 32 instances, which takes less time than one of 128.
+    monkeypatch.setitem(sys.modules, "cupy", host_gpu(2 * 63 * size))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     rows = list(batch.measure_batches(circuit, "auto", 3, quiet))
     assert [row.what for row in rows] == [
@@ -95,7 +95,7 @@ def test_the_notes_compare_processes_and_threads_with_one_core(
     circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = [{"same": x, "diverging": y} for x, y in ((4.0, 2.0), (6.0, 3.0), (8.0, 1.0))]
-    monkeypatch.setattr(batch, "_best", lambda ways, _: dict(zip(ways, rates, strict=True)))
+    monkeypatch.setattr(batch, "best", lambda ways, _: dict(zip(ways, rates, strict=True)))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     one, processes, threads = batch.measure_batches(circuit, "threads", 3, quiet)
     assert one.note == ""
@@ -169,7 +169,6 @@ def test_no_gpu_is_a_row_unless_it_is_asked_for(
     circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    cuda._cupy.cache_clear()
     *_, row = batch.measure_batches(circuit, "auto", 2, quiet)
     assert (row.what, row.rates) == ("GPU", None)
     assert "missing  backend 'cuda' needs CuPy: pip install" in batch.line(row)

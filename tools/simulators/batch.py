@@ -24,7 +24,7 @@ _INSTANCES = {"threads": 512, "cuda": 1 << 16}
 _SHARES = 4
 """Times ``_INSTANCES`` for each thread of many: a slow core takes fewer of them than a fast one."""
 
-_ROUNDS = 3
+ROUNDS = 3
 """Measurements of each timing; the best one counts."""
 
 
@@ -82,7 +82,7 @@ def measure_batches(
             yield BatchRow("GPU", None, None, str(error))
             return
         systems = Xors(circuit, own, instances or _INSTANCES["cuda"])
-        rates = _best({"GPU": systems.rate}, progress)["GPU"]
+        rates = best({"GPU": systems.rate}, progress)["GPU"]
         yield BatchRow("GPU", systems.instances, rates, f"compiled in {seconds:.1f} s")
 
 
@@ -98,31 +98,31 @@ def _on_cores(
     one, many = f"threads, {_cores(1)}", f"threads, {_cores(cores)}"
     single = xors_on_one_thread(circuit, each)
     if cores == 1:
-        yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
+        yield BatchRow(one, each, best({one: single.rate}, progress)[one])
         return
     number = instances or _SHARES * each * cores
     together = Xors(circuit, circuit.runner(1, f"threads:{cores}").compiled, number)
     processes = f"{cores} processes, {_cores(1)} each"
     with apart(cores, xors_on_one_thread, circuit, each) as others:
         ways = {one: single.rate, processes: others.rate, many: together.rate}
-        rates = _best(ways, progress)
+        rates = best(ways, progress)
     yield BatchRow(one, each, rates[one])
     yield BatchRow(processes, each * cores, rates[processes], _share(rates, processes, one, cores))
     notes = _share(rates, many, processes, 1), _share(rates, many, one, cores)
     yield BatchRow(many, number, rates[many], "; ".join(notes))
 
 
-def _best(
+def best(
     ways: Mapping[str, Callable[[str], float]], progress: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
     """The best of some rounds of each way, by timing; in a round each way has its turn."""
-    best = {what: dict.fromkeys(TIMINGS, 0.0) for what in ways}
+    found = {what: dict.fromkeys(TIMINGS, 0.0) for what in ways}
     for name in TIMINGS:
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             for what, rate in ways.items():
                 progress(f"{what}, {name}")
-                best[what][name] = max(best[what][name], rate(name))
-    return best
+                found[what][name] = max(found[what][name], rate(name))
+    return found
 
 
 def _share(rates: Mapping[str, Mapping[str, float]], what: str, of: str, times: int) -> str:

@@ -1,15 +1,16 @@
 """The backends of a batch; the GPU's source is compiled for this computer."""
 
+import sys
+
 import pytest
 
-from cppsim.batch import cuda
 from support.host_gpu import host_gpu
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Provide a GPU, which this computer stands in for."""
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    monkeypatch.setitem(sys.modules, "cupy", host_gpu())
 
 
 @pytest.fixture(params=["threads", "cuda"])

@@ -5,6 +5,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,12 @@ from support.host_gpu import host_gpu
 from support.processes import succeed
 from support.zoo import Counter
 
-INSTANCES = 300
-"""Three tiles of the narrowest words."""
+INSTANCES = 1200
+"""Three tiles of the widest words."""
 
 
 @pytest.fixture
-def batch(monkeypatch: pytest.MonkeyPatch) -> Batch:
-    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
+def batch() -> Batch:
     return Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
 
 
@@ -33,10 +33,7 @@ def workers() -> set[threading.Thread]:
     return {x for x in threading.enumerate() if x.name.startswith("cppsim batch")}
 
 
-def test_all_runs_of_a_backend_share_its_threads_which_end_with_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
+def test_all_runs_of_a_backend_share_its_threads_which_end_with_it() -> None:
     others, batch = workers(), Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
     batch.set("w_en", np.arange(INSTANCES) % 2)
     batch.step()
@@ -93,9 +90,7 @@ _FORKED = f"""
 import os
 from amaranth.lib.fifo import SyncFIFO
 from cppsim import Batch
-from cppsim.batch import threads
 
-threads._words = lambda: (128, ())
 batch = Batch(SyncFIFO(width=8, depth=8), {INSTANCES}, "threads:2")
 batch.step()
 child = os.fork()
@@ -169,15 +164,17 @@ def _fails(line: str) -> Callable[..., Any]:
 
 def provide_gpu(monkeypatch: pytest.MonkeyPatch, **options: int) -> Any:
     gpu = host_gpu(**options)
-    monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
+    monkeypatch.setitem(sys.modules, "cupy", gpu)
     return gpu
 
 
 @pytest.mark.usefixtures("gpu")
-def test_tables_of_a_gpu_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "_WORDS", 100)
-    with pytest.raises(BatchError, match="words a tile, and a GPU's tables count 100: take ba"):
-        Batch(Counter(), 1, "cuda")
+def test_tables_of_a_gpu_have_an_end() -> None:
+    written = Batch(Counter(), 1, "cuda").written.source("cuda")
+    larger = replace(written, description=replace(written.description, block_words=1 << 26))
+    line = "takes 67,108,864 words a tile, and a GPU's tables count 33,554,432: take backend="
+    with pytest.raises(BatchError, match=line):
+        cuda.Cuda(lambda: larger)
 
 
 def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +292,6 @@ def test_auto_says_why_a_gpu_is_not_taken(
     gpu.cuda.runtime.getDeviceCount = count
     gpu.RawModule = _fails(f"{compiled}\nand more")
     monkeypatch.setitem(sys.modules, "cupy", gpu)
-    cuda._cupy.cache_clear()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         batch = Batch(Counter(), 2)
@@ -307,12 +303,10 @@ def test_auto_says_why_a_gpu_is_not_taken(
     assert [line.startswith(f"on threads, for {reason}") for line in lines] == [True] * bool(reason)
     assert all(x.filename == __file__ for x in warned)
     assert not any("\n" in line for line in lines)
-    cuda._cupy.cache_clear()
 
 
 def test_without_cupy_or_a_gpu_the_error_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    cuda._cupy.cache_clear()
     with pytest.raises(BatchError, match="needs CuPy: pip install cupy"):
         Batch(Counter(), 1, "cuda")
     none = host_gpu()
@@ -321,4 +315,3 @@ def test_without_cupy_or_a_gpu_the_error_has_a_cure(monkeypatch: pytest.MonkeyPa
     with pytest.raises(BatchError, match="finds no GPU; take backend='threads'"):
         Batch(Counter(), 1, "cuda")
     assert Batch(Counter(), 1).backend == "threads"
-    cuda._cupy.cache_clear()

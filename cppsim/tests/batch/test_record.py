@@ -1,5 +1,6 @@
 """All instances of a recorded program do the same as the testbench did, cycle for cycle."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
-from cppsim.batch import cached, cuda, emit
+from cppsim.batch import cached, emit
 from cppsim.testing import (
     RandomDesign,
     random_circuit,
@@ -36,6 +37,7 @@ from cppsim.testing import (
 )
 from support.batches import batch_of, compare_batch, on_backend
 from support.carriers import Part, RandomProgram
+from support.host_gpu import host_gpu
 from support.recordings import compare_recording
 from support.seeds import seeds, slow
 from support.written_once import write_once
@@ -326,15 +328,16 @@ class Layout:
 def test_random_programs(
     make: Any, seed: int, instances: int, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "_LANES", (layout.lanes,))
     if not layout.short:
-        monkeypatch.setattr(emit, "_SHORT", 0)
+        monkeypatch.setattr(emit, "SHORT_BITS", 0)
         monkeypatch.setattr(cached, "CODE_DIGEST", f"{cached.CODE_DIGEST}, with long programs only")
-    if not layout.shared:
-        monkeypatch.setattr(cuda, "_OWN", 4 << 16)
     design = make(seed)
     on_threads = batch_of(design, instances, "threads")
+    size = on_threads.written.source("cuda").description.instance_bytes
+    gpu = host_gpu(2 * size * (2 * layout.lanes - 1), 4 << 16 if layout.shared else 0)
+    monkeypatch.setitem(sys.modules, "cupy", gpu)
     on_gpu = on_backend(on_threads, "cuda")
+    assert on_gpu.compiled.together == layout.lanes
     ports, compared = list(on_threads.description.ports.values()), 0
     for number in range(2):
         program = RandomProgram(ports, 2 * seed + number, instances, 25).of()

@@ -71,8 +71,11 @@ class _Stream:
             launch()
 
 
-def host_gpu(free: int = 1 << 34) -> Any:
-    """Return the parts of CuPy that `cppsim.batch.cuda` uses, with ``free`` bytes of memory."""
+def host_gpu(free: int = 1 << 34, shared: int = 4 << 16) -> Any:
+    """Return the parts of CuPy that `cppsim.batch.cuda` uses, to stand in for the module.
+
+    The GPU has ``free`` bytes of memory, and ``shared`` bytes for each block of threads.
+    """
     runtime = SimpleNamespace(
         memGetInfo=lambda: (free, free),
         getDeviceCount=lambda: 1,
@@ -80,7 +83,7 @@ def host_gpu(free: int = 1 << 34) -> Any:
         getDeviceProperties=lambda number: {"name": b"Stand-in"},
         runtimeGetVersion=lambda: 13010,
     )
-    attributes = {"MaxSharedMemoryPerBlockOptin": 4 << 16, "MultiProcessorCount": 1}
+    attributes = {"MaxSharedMemoryPerBlockOptin": shared, "MultiProcessorCount": 1}
     device = SimpleNamespace(attributes=attributes)
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(

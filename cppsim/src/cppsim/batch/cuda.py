@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,9 @@ _MOVED = 1 << 28
 _OWN = 1 << 13
 """Bytes of shared memory that a block needs beside its words and tables."""
 
+_AS_BACKEND = ("backend 'cuda'", "backend='threads'")
+"""Who needs CuPy, and what to take instead, as in `find_cupy`."""
+
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
 """Parts of CuPy's messages on a machine without a GPU or without a driver."""
 
@@ -58,7 +60,7 @@ class Cuda:
 
     def __init__(self, write: Callable[[], Source]) -> None:
         # Writing takes seconds for a large design: look for a GPU first.
-        self._cupy = _cupy()
+        self._cupy = find_cupy(*_AS_BACKEND)
         written = write()
         self.description = description = written.description
         if description.block_words > _WORDS:
@@ -241,7 +243,7 @@ def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
 
 def gpu_versions() -> dict[str, str]:
     """Return the GPU, and versions of its driver, CUDA and CuPy. Raises ``BatchError``."""
-    cupy = _cupy()
+    cupy = find_cupy(*_AS_BACKEND)
     runtime = cupy.cuda.runtime
     name = runtime.getDeviceProperties(runtime.getDevice())["name"]
     found = {"GPU": name.decode() if isinstance(name, bytes) else str(name)}
@@ -252,11 +254,6 @@ def gpu_versions() -> dict[str, str]:
     version = int(runtime.runtimeGetVersion())
     found["CUDA"] = f"{version // 1000}.{version % 1000 // 10}"
     return found | {"CuPy": str(cupy.__version__)}
-
-
-@cache
-def _cupy() -> Any:
-    return find_cupy("backend 'cuda'", "backend='threads'")
 
 
 def find_cupy(user: str, instead: str) -> Any:

@@ -38,9 +38,9 @@ def structures(values: Iterable[Iterable[int]]) -> str:
 _PHASES = ("step", "levels", "settle")
 
 
-_SHORT = 14
+SHORT_BITS = 14
 """Bits of a word's number in a gate of eight bytes."""
-_LONG = 28
+LONG_BITS = 28
 """Bits of a word's number in a gate of 16 bytes."""
 
 
@@ -160,7 +160,7 @@ class Tables:
     @property
     def _short_or_long(self) -> int:
         """Bits of a word's number in the tables."""
-        return 16 if self._number_bits == _SHORT else 32
+        return 16 if self._number_bits == SHORT_BITS else 32
 
     def lines(self) -> Iterator[str]:
         sizes = {
@@ -190,7 +190,7 @@ class Tables:
 
     @property
     def _number_bits(self) -> int:
-        return _SHORT if self.words <= 1 << _SHORT else _LONG
+        return SHORT_BITS if self.words <= 1 << SHORT_BITS else LONG_BITS
 
     def _packed(self, gate: tuple[int, int, int, int, int]) -> list[int]:
         """Pack a gate into the words of `Gate` in tables.h."""
