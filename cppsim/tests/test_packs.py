@@ -58,7 +58,7 @@ def test_a_shared_design_is_written_once(monkeypatch: pytest.MonkeyPatch) -> Non
         times.append(design)
         return built(design, measured)
 
-    monkeypatch.setattr("support.written_once._kept", {})
+    monkeypatch.setattr("support.written_once.LOWERED", {})
     monkeypatch.setattr("support.written_once.built", counted)
     write_once(monkeypatch.setattr)
     shown = [trace({1: machine(1)}, name, steps=9) for name in ("engine", "always", "pysim")]

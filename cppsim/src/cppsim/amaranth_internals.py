@@ -370,7 +370,7 @@ def emitted_netlist(
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
     emitter.idle, emitter.reached = idle, reached
     emitter.emit_fragment(design.fragment, None)
-    _expect_no_cycle(netlist)
+    expect_no_cycle(netlist)
     netlist.resolve_all_nets()
     return netlist
 
@@ -385,7 +385,7 @@ _PRIORITIES: Any = getattr(nir, "PriorityMatch", ())
 _POINTWISE = ("~", "&", "|", "^", "m")
 
 
-def _expect_no_cycle(netlist: Any) -> None:
+def expect_no_cycle(netlist: Any) -> None:
     """Raise ``CombinationalCycle`` if a bit depends on itself, as ``check_comb_cycles`` does.
 
     Amaranth follows each bit of a result to each bit of the operands: a shift of 5,000 bits by 13

@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -163,12 +164,19 @@ def test_without_locks_the_work_of_other_processes_stays(
     assert work.is_dir()
 
 
+def moved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copy ``folder`` to a folder of the same name, which no process has tried to write."""
+    other = shutil.copytree(folder, folder.parent / "elsewhere" / folder.name)
+    monkeypatch.setenv("CPPSIM_CACHE", str(other))
+    return other
+
+
 def test_what_is_known_needs_no_place_to_write(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready = cached()
-    monkeypatch.setattr("cppsim.compiling.cache._writable", lambda *_: pytest.fail("written to"))
-    assert cached(build=never) == ready
+    other = moved(cached().parents[1], monkeypatch)
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("written to"))
+    assert cached(build=never) == other / "kind" / "key"
 
 
 # --- damage, size and command ---------------------------------------------------------------------
@@ -216,18 +224,19 @@ def test_a_damaged_library_in_a_cache_that_cannot_be_written(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = provide(SOURCE)
-    os.truncate(library, 1000)
+    other = moved(fresh_cache, monkeypatch)
+    os.truncate(other / library.relative_to(fresh_cache), 1000)
 
-    def refuse(folder: Path) -> None:
-        raise OSError(30, "Read-only file system", str(folder))
+    def refuse(**_: Path) -> None:
+        raise OSError(30, "Read-only file system")
 
-    cache._writable.cache_clear()
-    monkeypatch.setattr(cache, "_try_to_write", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.warns(CacheWarning, match=r"a cache: Read-only file system; .* until") as warned:
-        other = provide(SOURCE)
+        anew = provide(SOURCE)
     assert [warning.filename for warning in warned] == [__file__]
-    assert other.stat().st_size > library.stat().st_size
-    assert provide(SOURCE) == other
+    assert other not in anew.parents
+    assert anew.stat().st_size == library.stat().st_size
+    assert provide(SOURCE) == anew
 
 
 def fill(key: str, size: int = 600_000) -> Path:

@@ -115,7 +115,7 @@ def test_chosen_compiler_that_does_not_run_is_named(
 
 
 def test_compiler_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cppsim.compiling.toolchain._DEADLINE_SECONDS", 0.1)
+    monkeypatch.setattr("cppsim.compiling.toolchain.DEADLINE_SECONDS", 0.1)
     with pytest.raises(SimulationError, match=r"^sleep 100 still runs after 0\.1 s$"):
         Compiler(("sleep", "100"), "").run([])
 
@@ -337,7 +337,7 @@ def test_a_long_compilation_is_reported_and_a_short_one_is_not(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(library, "_PATIENCE", patience)
+    monkeypatch.setattr(library, "NOTICE_SECONDS", patience)
     with library.noticed("compiling"):
         for timer in threading.enumerate():
             if isinstance(timer, threading.Timer) and not patience:
@@ -357,7 +357,7 @@ def test_what_a_design_becomes_is_compiled_with_notice(
     command = shlex.join(find_compiler().command)
     if zig:
         monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "zig", f'exec {command} "$@"'))
-    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    monkeypatch.setattr(library, "NOTICE_SECONDS", 0.0)
     for _ in range(2):
         provide("int nothing;\n")
     assert capsys.readouterr().err == f"{LINE}{ZIG if find_compiler().is_zig else ''}\n"
@@ -379,7 +379,7 @@ def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    monkeypatch.setattr(library, "NOTICE_SECONDS", 0.0)
     monkeypatch.setenv("LATE", "1.5")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))

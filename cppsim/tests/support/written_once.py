@@ -21,7 +21,7 @@ def machine(seed: int) -> RandomDesign:
     return random_machine(seed)
 
 
-_kept: dict[_Key, tuple[Any, Compiled]] = {}
+LOWERED: dict[_Key, tuple[Any, Compiled]] = {}
 """Lowered designs by their measured points, and by the identities of signals and memories."""
 
 
@@ -37,8 +37,8 @@ def write_once(replace: Callable[[Any, str, Any], None]) -> None:
         objects = fingerprint(design).objects
         held = tuple(id(x) for x in objects if isinstance(x, Signal | MemoryData))
         key = measured, held
-        if key not in _kept:
-            _kept[key] = design, built(design, measured)
-        return _kept[key][1]
+        if key not in LOWERED:
+            LOWERED[key] = design, built(design, measured)
+        return LOWERED[key][1]
 
     replace(engine, "built", found)

@@ -230,14 +230,14 @@ def load(path: Path) -> Any:
         raise SimulationError(f"{path}: not a library of a design: {error}") from error
 
 
-_PATIENCE = 1.0
-"""Seconds of silence. Most designs are compiled sooner."""
+NOTICE_SECONDS = 1.0
+"""Seconds before a compilation is reported. Most designs are compiled sooner."""
 
 
 @contextmanager
 def noticed(line: str) -> Iterator[None]:
     """Print ``line`` on standard error if the ``with`` block takes longer than a second."""
-    timer = Timer(_PATIENCE, _say, [line])
+    timer = Timer(NOTICE_SECONDS, _say, [line])
     timer.daemon = True
     timer.start()
     try:

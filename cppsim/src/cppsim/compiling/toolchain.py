@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import NoCompilerError, SimulationError
 
-_DEADLINE_SECONDS = 600.0
+DEADLINE_SECONDS = 600.0
 """Time limit of a program that usually takes seconds."""
 
 
@@ -70,10 +70,10 @@ def run_program(
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=_DEADLINE_SECONDS,
+            timeout=DEADLINE_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise SimulationError(f"{name} still runs after {_DEADLINE_SECONDS:g} s") from None
+        raise SimulationError(f"{name} still runs after {DEADLINE_SECONDS:g} s") from None
     except OSError as error:
         raise SimulationError(f"{name} cannot be started: {error.strerror}") from None
 

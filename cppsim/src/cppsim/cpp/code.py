@@ -52,17 +52,16 @@ def lines_of(codes: Iterable[Snippet]) -> Iterator[str]:
         yield from code.lines
 
 
-_WINDOW = 4096
-"""Statements that are ordered at a time: a set of them takes as many bits."""
+def in_reach(codes: Iterable[Snippet], window: int = 4096) -> list[Snippet]:
+    """Return ``codes`` in another order with the same effect.
 
-
-def in_reach(codes: Iterable[Snippet]) -> list[Snippet]:
-    """Return ``codes`` in another order with the same effect."""
+    ``window`` statements are ordered at a time: a set of them takes as many bits.
+    """
     statements = list(codes)
     return [
         statements[low + number]
-        for low in range(0, len(statements), _WINDOW)
-        for number in _order(statements[low : low + _WINDOW])
+        for low in range(0, len(statements), window)
+        for number in _order(statements[low : low + window])
     ]
 
 
