@@ -16,20 +16,20 @@ Edges: TypeAlias = Sequence[Collection[int]]
 Edge: TypeAlias = tuple[int, int]
 """Two nodes; the second reads the first."""
 
-_EFFORT: Final = 20_000
+EFFORT: Final = 20_000
 """Most steps of a search, times the nodes of the graph: a second. Ten nodes take 20 steps."""
 
 
-def group_nodes(reads: Edges, ours: Sequence[bool]) -> list[Members]:
+def group_nodes(reads: Edges, ours: Sequence[bool], effort: int = EFFORT) -> list[Members]:
     """Return the fewest connected groups of the nodes that are ``ours``, without a cycle.
 
     Two groups with an edge between them are one, unless nodes that are not ours lie between them
     on another path. Of two orders of merging the one with fewer groups bounds a search for fewer,
-    which gives up after a limited effort: large graphs may have some more than the fewest.
+    which gives up after a limited ``effort``: large graphs may have some more than the fewest.
     """
     edges = [(a, b) for b, sources in enumerate(reads) for a in sources if ours[a] and ours[b]]
     found = [_merge(reads, ours, order) for order in (sorted(edges), sorted(edges, reverse=True))]
-    return _Search(reads, ours).fewest(edges, min(found, key=len))
+    return _Search(reads, ours).fewest(edges, min(found, key=len), effort)
 
 
 def _merge(reads: Edges, ours: Sequence[bool], edges: Iterable[Edge]) -> list[Members]:
@@ -63,10 +63,10 @@ class _Search:
                 before[node] |= before[source] | 1 << source
                 self._beyond[node] |= (self._beyond if ours[source] else before)[source]
 
-    def fewest(self, edges: Sequence[Edge], best: list[Members]) -> list[Members]:
+    def fewest(self, edges: Sequence[Edge], best: list[Members], effort: int) -> list[Members]:
         """Return groups along ``edges`` that are fewer than ``best``, or else these."""
         waiting = [(_Clusters(self._reads), edges)]
-        steps = _EFFORT // max(1, len(self._reads))
+        steps = effort // max(1, len(self._reads))
         while waiting and steps > 0:
             steps -= 1
             clusters, edges = waiting.pop()

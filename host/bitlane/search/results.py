@@ -92,16 +92,15 @@ def expect_room(queries: int, k: int, rows: int, metric: Metric) -> None:
         )
 
 
-def memory_bytes() -> int:
-    """Return the bytes of memory that this process may use."""
+def memory_bytes(container_limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
+    """Return the bytes of memory that this process may use.
+
+    Linux writes the limit of a container's memory to ``container_limit``: a number, or ``max``.
+    """
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     with suppress(OSError, ValueError):
-        limits.append(int(_CONTAINER_LIMIT.read_text()))
+        limits.append(int(container_limit.read_text()))
     return min(limits)
-
-
-_CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
-"""Linux writes the limit of a container's memory there: a number, or ``max``."""
 
 
 class TopK:

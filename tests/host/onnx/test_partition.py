@@ -6,7 +6,6 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from bitlane.onnx import partition
 from bitlane.onnx.partition import Members, group_nodes, schedule
 from support.seeds import seeds
 
@@ -94,13 +93,10 @@ def test_small_graphs_have_the_fewest_groups(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [6814, 7163])
-def test_a_search_finds_fewer_groups_than_an_order_of_merging(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_finds_fewer_groups_than_an_order_of_merging(seed: int) -> None:
     reads, ours = made_up(seed, 10)
     assert len(group_nodes(reads, ours)) == fewest(reads, ours)
-    monkeypatch.setattr(partition, "_EFFORT", 0)
-    groups = group_nodes(reads, ours)
+    groups = group_nodes(reads, ours, effort=0)
     expect_valid(reads, ours, groups)
     assert len(groups) == fewest(reads, ours) + 1
 

@@ -352,14 +352,13 @@ def test_k_that_the_memory_does_not_hold_is_refused_before_any_is_allocated(
     expect_found(index, many, rows, k=800)
 
 
-def test_the_memory_of_this_computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_this_computer(tmp_path: Path) -> None:
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(results, "_CONTAINER_LIMIT", limit)
-    whole = results.memory_bytes()
+    whole = results.memory_bytes(limit)
     assert whole > 1 << 28
     for text, bytes_ in (("max\n", whole), ("123456\n", 123456)):
         limit.write_text(text)
-        assert results.memory_bytes() == bytes_
+        assert results.memory_bytes(limit) == bytes_
 
 
 MOST = Search(units=3, row_bits=128, queries=8, nearest=64)
