@@ -15,15 +15,6 @@ from ..driver.driver import Driver
 from ..driver.geometry import ArraySizes
 from .blocks import Block, Blocks, Numbers, Rows, split_rows
 
-_COMMAND: Final = 2048
-"""Cycles of a command that copies rows: the host's work for it."""
-
-_RANGE: Final = 8192
-"""Cycles of each range of rows that is compared: the host's work, and the way to the device."""
-
-_RESULT: Final = 4
-"""Cycles in which the host takes a distance, where each is read."""
-
 _RECORD_BYTES: Final = 32
 """Bytes on the line for a command, about."""
 
@@ -35,6 +26,22 @@ _ENTRY_BYTES: Final = 8
 
 _CLOCK: Final = 50e6
 """Cycles a second, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """The host's work in a search, in cycles of the device."""
+
+    command: int = 2048
+    """Cycles of a command that copies rows."""
+    range: int = 8192
+    """Cycles of each range of rows that is compared, with the way to the device."""
+    result: int = 4
+    """Cycles in which the host takes a distance, where each is read."""
+
+
+HOST_COSTS = HostCosts()
+"""The costs by which the access to rows is chosen; results do not depend on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +129,10 @@ class AccessCosts:
     def of_sums(cls, driver: Driver, stride: int, sums: int, *, copies: bool) -> "AccessCosts":
         """Return the costs where ``sums`` of each row are read to the host."""
         beats, byte = _beats(driver, stride), driver.link.byte_seconds * _CLOCK
-        row = sums * (beats + _RESULT + round(_SUM_BYTES * byte))
+        row = sums * (beats + HOST_COSTS.result + round(_SUM_BYTES * byte))
         copied = 2 * beats if copies else None
-        return cls(row, True, copied, _COMMAND + round(_RECORD_BYTES * byte), _RANGE)
+        command = HOST_COSTS.command + round(_RECORD_BYTES * byte)
+        return cls(row, True, copied, command, HOST_COSTS.range)
 
     @classmethod
     def of_array(
@@ -135,8 +143,9 @@ class AccessCosts:
         batches = -(-queries // array.queries)
         results = round(queries * array.nearest * _ENTRY_BYTES * byte)
         copied = 2 * beats if copies else None
-        command = _COMMAND + round(_RECORD_BYTES * byte)
-        return cls(batches * beats, False, copied, command, batches * _RANGE + results)
+        command = HOST_COSTS.command + round(_RECORD_BYTES * byte)
+        ranges = batches * HOST_COSTS.range + results
+        return cls(batches * beats, False, copied, command, ranges)
 
 
 def _beats(driver: Driver, stride: int) -> int:

@@ -274,8 +274,8 @@ def test_scattered_rows_are_copied_once_for_all_queries() -> None:
 
 
 def test_explain_shows_what_a_search_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subsets, "_RANGE", 2000)
-    monkeypatch.setattr(subsets, "_COMMAND", 300)
+    costs = subsets.HostCosts(range=2000, command=300)
+    monkeypatch.setattr(subsets, "HOST_COSTS", costs)
     rows = random((700, 64), "u1")
     index = index_of(rows, memory_bytes=1 << 15)
     device = index.device

@@ -174,9 +174,9 @@ class Life:
             "reset": (1, self.reset),
         }
         # Costs of all proportions, so that few rows are accessed in every way.
-        costs = {"_RANGE": [1, 100, 8192], "_COMMAND": [1, 100, 1024], "_RESULT": [0, 4]}
+        costs = {"range": [1, 100, 8192], "command": [1, 100, 1024], "result": [0, 4]}
         chosen = {name: self.choose.choice(each) for name, each in costs.items()}
-        with patch.multiple(subsets, **chosen):
+        with patch.object(subsets, "HOST_COSTS", subsets.HostCosts(**chosen)):
             self._live(actions)
 
     def _live(self, actions: dict[str, tuple[int, Callable[[], None]]]) -> None:
