@@ -164,7 +164,7 @@ def test_a_cable_over_which_no_frame_arrives_is_an_error_that_names_its_options(
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give boards more time to answer, which a busy computer serves late."""
-    monkeypatch.setattr(network, "_TIMEOUT", 60)
+    monkeypatch.setattr(network, "ANSWER_SECONDS", 60)
 
 
 def test_free_boards_and_boards_in_use_are_listed(run: CommandLine) -> None:
@@ -273,7 +273,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> LocalNetworks:
     @contextmanager
     def serve(*boards: LocalBoard) -> Iterator[LocalNetwork]:
         with LocalNetwork(*boards) as served:
-            monkeypatch.setattr(network, "_PORT", served.port)
+            monkeypatch.setattr(network, "DEFAULT_PORT", served.port)
             monkeypatch.setattr(devices, "broadcast_interfaces", lambda: [LOOPBACK])
             monkeypatch.setattr("serial.tools.list_ports.comports", list)
             monkeypatch.setattr(network, "find_boards", lambda found, _, port: served.find(found))

@@ -282,7 +282,7 @@ def test_a_slow_call_shows_nothing_unless_wanted(
 def test_a_search_in_tiles_shows_how_far_it_is(
     call: Callable[[Device], object], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_SHOWN_BYTES", 512)
+    monkeypatch.setattr(scan, "SHOWN_BYTES", 512)
     shown = terminal()
     device, _ = line(memory_bytes=1 << 20, remote=False)
     call(device)

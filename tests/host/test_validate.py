@@ -43,7 +43,7 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the check of overlaps, in tests of other checks."""
-    monkeypatch.setattr("bitlane.validate.operators._QUICK_ROUNDS", 2)
+    monkeypatch.setattr("bitlane.validate.operators.QUICK_ROUNDS", 2)
 
 
 def small(kind: type[ModelLink] = ModelLink, **changes: Any) -> ModelLink:
@@ -187,8 +187,8 @@ def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> Non
 def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
     remote: bool, tested: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bitlane.validate.memory._NEAR_BYTES", 4 * KIB)
-    monkeypatch.setattr("bitlane.validate.memory._FAR_BYTES", tested * KIB)
+    monkeypatch.setattr("bitlane.validate.memory.NEAR_BYTES", 4 * KIB)
+    monkeypatch.setattr("bitlane.validate.memory.FAR_BYTES", tested * KIB)
     link = ModelLink(memory_bytes=64 * KIB, ops=FEW)
     link.remote = remote
     _, lines = lines_of(link, quick=False)
@@ -372,7 +372,7 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
 
 
 def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.05)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", 0.05)
     passed, lines = lines_of(FaultyLink(hung=Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)

@@ -68,7 +68,7 @@ class Stand:
         heal(self.device)
         before = self.fill(seed)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("bitlane.driver.queue._CLEAR_SECONDS", LATE)
+            patch.setattr("bitlane.driver.queue.CLEAR_SECONDS", LATE)
             self.run()
         assert np.array_equal(self.memory, self.expected(before)), f"{self.url}: the job after"
 
@@ -100,7 +100,7 @@ def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", CLEAR_SECONDS)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", CLEAR_SECONDS)
 
 
 @pytest.mark.parametrize(

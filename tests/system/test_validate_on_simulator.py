@@ -94,7 +94,7 @@ def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
 
 
 def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.2)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", 0.2)
 
     def prepare(driver: Driver) -> None:
         driver.timeout = 0.3

@@ -19,13 +19,10 @@ __all__ = ["answers", "expand", "give_address", "local_boards"]
 
 _MOST_ADDRESSES: Final = 256
 _AT_ONCE: Final = 64
-_TIMEOUT: Final = 1
+ANSWER_SECONDS: Final = 1
 """Seconds in which a board must answer."""
 
 _IN_USE: Final = "in use by another host"
-
-_PORT: Final = DEFAULT_PORT
-"""The port of boards that are found."""
 
 
 def expand(texts: Sequence[str]) -> list[str]:
@@ -76,7 +73,7 @@ def answers(addresses: Sequence[str]) -> list[tuple[str, str] | LinkError]:
 def _answer(address: str) -> tuple[str, str] | LinkError:
     url = f"udp://{address}"
     try:
-        with open_link(f"{url}?timeout={_TIMEOUT}&keepalive=0") as link:
+        with open_link(f"{url}?timeout={ANSWER_SECONDS}&keepalive=0") as link:
             control = Control(link)
             if control.read("IDENTITY") != abi.IDENTITY:
                 return url, "free, but no bitlane device"
@@ -96,8 +93,8 @@ def local_boards(interfaces: Sequence[Interface], seconds: float) -> list[tuple[
 
     Raises ``LinkError`` if none of ``interfaces`` can be asked.
     """
-    found = find_boards(interfaces, seconds, port=_PORT)
-    addresses = [f"{board.ip}:{_PORT}" for board in found]
+    found = find_boards(interfaces, seconds, port=DEFAULT_PORT)
+    addresses = [f"{board.ip}:{DEFAULT_PORT}" for board in found]
     boards_at = Counter(addresses)
     rows = []
     for board, address, answer in zip(found, addresses, answers(addresses), strict=True):
@@ -127,7 +124,7 @@ def give_address(
         raise BitlaneError(
             f"--ip: {ip} is not the address of one board; expected one like 192.168.1.50"
         )
-    found = find_boards(interfaces, seconds, port=_PORT)
+    found = find_boards(interfaces, seconds, port=DEFAULT_PORT)
     board = _with_mac(found, mac, interfaces)
     for other in found:
         if other.ip == ip and other.mac != mac:
@@ -136,18 +133,18 @@ def give_address(
                 " address that nobody has"
             )
     if board.ip != ip:
-        (answer,) = answers([f"{board.ip}:{_PORT}"])
+        (answer,) = answers([f"{board.ip}:{DEFAULT_PORT}"])
         if not isinstance(answer, LinkError) and answer[1] == _IN_USE:
             raise BitlaneError(
                 f"--mac: the board with the MAC address {mac.hex(':')} is {_IN_USE}, at {board.ip};"
                 " wait until it is free"
             )
-    if not set_address(board.interface, mac, ip, seconds, port=_PORT):
+    if not set_address(board.interface, mac, ip, seconds, port=DEFAULT_PORT):
         raise BitlaneError(
             f"--mac: the board with the MAC address {mac.hex(':')} does not answer from {ip}; it"
             f" answered from {board.ip}; try again"
         )
-    return f"udp://{ip}:{_PORT}"
+    return f"udp://{ip}:{DEFAULT_PORT}"
 
 
 def _with_mac(

@@ -32,7 +32,7 @@ Read: TypeAlias = "tuple[int, int]"
 _INDEX_MASK: Final = 0xFFFF
 """DOORBELL and RETIRED count modulo 2**16."""
 
-_CLEAR_SECONDS: Final = 5.0
+CLEAR_SECONDS: Final = 5.0
 """Time within which a device must drain its bus after CLEAR."""
 
 _POLL_SECONDS: Final = 0.02
@@ -124,14 +124,14 @@ class CommandQueue:
         """
         self._cleared = False
         self._control.write("CLEAR", 1)
-        deadline = monotonic() + _CLEAR_SECONDS
+        deadline = monotonic() + CLEAR_SECONDS
         while True:
             status, doorbell, retired, fault = np.frombuffer(self._look(), "<u4").tolist()
             if not (_STATUS["BUSY"].extract(status) or doorbell or retired or fault):
                 break
             if monotonic() > deadline:
                 raise DeviceTimeout(
-                    f"device: CLEAR has had no effect for {_CLEAR_SECONDS:g} s;"
+                    f"device: CLEAR has had no effect for {CLEAR_SECONDS:g} s;"
                     f" {describe(self._control.registers())}; reset the device"
                 )
             self._link.wait(_POLL_SECONDS)

@@ -31,7 +31,7 @@ from .subsets import HostRows, RowRange
 _SHARE = 4
 """The queries, and each of two tiles of the host's rows, take at most 1/4 of the free memory."""
 
-_SHOWN_BYTES = 1 << 20
+SHOWN_BYTES = 1 << 20
 """Most bytes of a tile's results where progress is shown."""
 
 
@@ -171,7 +171,7 @@ class ScanLayout:
         start += 2 * tile
         half = max(0, (room - start) // 2 // ALIGNMENT * ALIGNMENT)
         if progress_is_wanted():
-            half = min(half, max(_SHOWN_BYTES, round_up(self._backend.result_bytes(1, 1))))
+            half = min(half, max(SHOWN_BYTES, round_up(self._backend.result_bytes(1, 1))))
         count = max(1, self._rows.count)
         if 0 in self._backend.tile(half, self.queries, count):
             return False

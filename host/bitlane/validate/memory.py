@@ -14,10 +14,10 @@ _CHUNKS: Final = 64
 _SMALLEST_CHUNK: Final = 1 << 10
 _LARGEST_CHUNK: Final = 1 << 20
 _QUICK_BYTES: Final = 1 << 14
-_NEAR_BYTES: Final = 1 << 26
+NEAR_BYTES: Final = 1 << 26
 """Bytes tested of a memory of the host: a simulator has no address lines that could break."""
 
-_FAR_BYTES: Final = 1 << 22
+FAR_BYTES: Final = 1 << 22
 """Bytes tested of a memory behind a line; they take two minutes at 3 Mbaud."""
 
 _GOLDEN: Final = np.uint32(0x9E3779B1)
@@ -97,7 +97,7 @@ def _spans(session: Session) -> list[tuple[int, int]]:
     base, size = geometry.memory_base, geometry.memory_bytes
     limit = session.memory_bytes
     if limit is None:
-        whole = _FAR_BYTES if session.driver.link.remote else _NEAR_BYTES
+        whole = FAR_BYTES if session.driver.link.remote else NEAR_BYTES
         limit = _QUICK_BYTES if session.quick else whole
     if limit >= size:
         return [(base, size)]

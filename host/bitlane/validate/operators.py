@@ -213,14 +213,15 @@ def check_dma(session: Session) -> str:
     )
 
 
-_ROUNDS, _QUICK_ROUNDS = 32, 16
+ROUNDS, QUICK_ROUNDS = 32, 16
+"""Submissions of random tensors, each of as many as fit, and those of a quick validation."""
 
 
 def check_overlap(session: Session) -> str:
     """Check random tensors of all operations, as many as fit, in one submission without FENCE."""
     random, has = session.random, session.geometry
     arena = Arena(session)
-    rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
+    rounds = QUICK_ROUNDS if session.quick else ROUNDS
     for number in range(rounds):
         while True:
             op = Op(random.choice(sorted(BIT_OPS & has.ops)))

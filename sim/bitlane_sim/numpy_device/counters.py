@@ -31,7 +31,7 @@ _WRITE_CYCLES, _READ_CYCLES = 4, 5
 _LONG_AGO = 64
 """Cycles after which every record has been fetched, whatever its length."""
 
-_MOST = 1 << 14
+MOST_POSTPONED = 1 << 14
 """Jobs whose prediction is postponed; each further one has the oldest predicted, in milliseconds if
 it is a new one, so that no call pays for all of them."""
 
@@ -60,9 +60,11 @@ class PredictedCounters:
         self._different: dict[_Job, _Job] = {}  # of them, so that equal ones take no memory
         self._turns: Turns = ()  # of the memory's arbiters, from which a job begins
         self._total = self._cleared = CounterValues()
-        self._shape = lru_cache(_MOST)(self._new_shape)
-        self._predict = lru_cache(_MOST)(self._new_prediction)
-        self._repeat = lru_cache(_MOST)(lambda job, turns: self._predict(self._shapes(job), turns))
+        self._shape = lru_cache(MOST_POSTPONED)(self._new_shape)
+        self._predict = lru_cache(MOST_POSTPONED)(self._new_prediction)
+        self._repeat = lru_cache(MOST_POSTPONED)(
+            lambda job, turns: self._predict(self._shapes(job), turns)
+        )
 
     def wrote(self, words: int, *, ring: bool) -> None:
         """Let the time pass in which the host writes ``words``."""
@@ -94,10 +96,10 @@ class PredictedCounters:
         if self._recorder:
             self._add()
             self._record(self._recorder, key, first)
-        if len(self._different) > _MOST:
+        if len(self._different) > MOST_POSTPONED:
             self._different.clear()
         self._jobs.append(self._different.setdefault(key, key))
-        if len(self._jobs) > _MOST:
+        if len(self._jobs) > MOST_POSTPONED:
             self._predict_one()
 
     def clear(self) -> None:

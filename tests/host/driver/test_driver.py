@@ -320,7 +320,7 @@ def test_the_deadline_is_for_progress_not_for_the_job() -> None:
 
 
 def test_a_device_that_clear_does_not_help_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.1)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", 0.1)
     link = ModelLink()
     driver = Driver(link, timeout=0.05)
     link.hang_at, link.deaf = 0, True
@@ -329,7 +329,7 @@ def test_a_device_that_clear_does_not_help_says_so(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_next_job_works_once_clear_helps_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.1)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", 0.1)
     link = ModelLink()
     driver = Driver(link, timeout=0.05)
     invert_rows(driver, 2, 0, 8)

@@ -198,7 +198,7 @@ def test_jobs_are_predicted_one_by_one_when_there_are_many(
     """No call predicts all those before, and the sum is the same."""
 
     def sums(most: int) -> tuple[int, int]:
-        monkeypatch.setattr("bitlane_sim.numpy_device.counters._MOST", most)
+        monkeypatch.setattr("bitlane_sim.numpy_device.counters.MOST_POSTPONED", most)
         with bitlane.open("numpy?memory=64KiB") as device:
             stored = 0
             for size in range(1, 12):
