@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bitlane.errors import BoardInUseError, LinkError, LinkVersionError
-from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
 from bitlane_rtl.abi.frames import SEQUENCES, Answer, Request
 from support.board.line import ModelLine, ModelPort, ModelSocket
@@ -127,7 +126,7 @@ def test_a_board_that_cannot_be_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A board of version 1 cannot be told from a damaged one by every number.
-    monkeypatch.setattr(UdpLink, "_greeting_number", lambda _: 0x12345678)
+    monkeypatch.setattr("bitlane.links.udp_link.randbits", lambda bits: 0x12345678 % (1 << bits))
     line = make()
     vars(line).update(changes)
     vars(line.board).update(board)

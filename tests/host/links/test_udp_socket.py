@@ -86,24 +86,21 @@ def test_errors_of_the_network_under_way(
 def test_datagrams_for_which_the_system_has_no_room_are_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Full:
-        def __init__(self, number: int) -> None:
-            self.number = number
+    numbers = [errno.ENOBUFS, errno.EAGAIN, errno.EPERM]
 
-        def send(self, _: bytes) -> None:
-            raise OSError(self.number, "no room")
+    class Full(socket.socket):
+        def send(self, *_: object) -> int:
+            raise OSError(numbers.pop(0), "no room")
 
     with network_board() as board:
+        monkeypatch.setattr(socket, "socket", Full)
         opened = DatagramSocket(("127.0.0.1", board.port))
-        real = opened._socket
-        for number in (errno.ENOBUFS, errno.EAGAIN):
-            monkeypatch.setattr(opened, "_socket", Full(number))
+        for _ in range(2):
             opened.send([Batch(b"lost", 4)])
-        monkeypatch.setattr(opened, "_socket", Full(errno.EPERM))
         with pytest.raises(PermissionError):
             opened.send([Batch(b"lost", 4)])
-        monkeypatch.setattr(opened, "_socket", real)
         opened.close()
+    assert not numbers
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import socket
 from errno import ENOENT
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import NoReturn
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.errors import BitlaneError, LinkError
-from bitlane.links import link as link_module
 from bitlane.links import udp
-from bitlane.links.link import WITHOUT_CIRCUIT, BytesLike, Link, open_link
+from bitlane.links.link import ENTRY_POINT_GROUP, WITHOUT_CIRCUIT, BytesLike, Link, open_link
 from bitlane.links.url import DeviceUrl, Options
 from bitlane_sim.device import link as simulator_link
 from support.host.model_link import ModelLink
@@ -51,8 +51,8 @@ def no_name(host: str, *_: object) -> NoReturn:
 @pytest.fixture(autouse=True)
 def closed_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let no URL open anything."""
-    found = link_module._installed()
-    monkeypatch.setattr(link_module, "_installed", lambda: found)
+    found = metadata.entry_points(group=ENTRY_POINT_GROUP)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: found)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(serial, "Serial", no_port)
     monkeypatch.setattr(socket, "getaddrinfo", no_name)
@@ -219,8 +219,8 @@ def fake_opener(url: str) -> ModelLink:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **links: str) -> None:
-    entries = {name: EntryPoint(name, value, "bitlane.links") for name, value in links.items()}
-    monkeypatch.setattr(link_module, "_installed", lambda: entries)
+    entries = [EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in links.items()]
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: entries)
 
 
 def test_the_scheme_finds_the_link(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,8 @@ def test_a_simulator_that_is_not_compiled_says_so_once_with_the_cure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("BITLANE_CXX", raising=False)
-    monkeypatch.setattr("cppsim.compiling.toolchain._candidates", lambda chosen: [])
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     bitlane_sim.device.simulator._warn_of_pysim.cache_clear()
     # Whoever names it knows.
     open_link("sim:pysim")
