@@ -275,7 +275,6 @@ FACE = {"cppsim", *(f"cppsim.{name}" for name in ("build", "circuits", "errors",
 INSIDE = {
     "tests/rtl/test_core.py": "walks the cells of a netlist",
     "tests/sim/campaigns/test_harness.py": "calls the program of an exported folder",
-    "tests/tools/test_simulators.py": "replaces CuPy",
     "tools/mutants/netlists.py": "compares circuits by the C++ of their trimmed netlists",
     "tools/simulators/verilated.py": "puts Verilator's model in the place of cppsim's",
 }
