@@ -129,7 +129,7 @@ def test_a_module_depends_on_the_versions_of_all_tools(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = digests(project)
-    monkeypatch.setattr("support.inputs._tools", lambda: ["yosys 2"])
+    monkeypatch.setattr("support.inputs.tools", lambda: ["yosys 2"])
     assert not set(before.values()) & set(digests(project).values())
 
 

@@ -120,7 +120,7 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert in_child(own) == "[255, 254, 253]"
     opens(monkeypatch, lambda _: ModelLink(memory_bytes=1 << 15))
-    monkeypatch.setattr(default, "_opened", [model()])
+    monkeypatch.setattr(default, "opened", [model()])
     assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
     with default._lock:  # as if another thread were opening it
         assert in_child(lambda: str(bitlane.bit_not(A[:2]).tolist())) == "[255, 254]"

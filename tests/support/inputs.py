@@ -102,7 +102,7 @@ class Inputs:
         ).stdout
         self._root, self._roots = root, [root / each for each in ROOTS]
         self._sums = {name: _sum(root / name) for name in sorted(listed.split("\0")) if name}
-        self._tools = _tools()
+        self._tools = tools()
         self._read = functools.cache(_File)
 
     def digest(self, module: Path) -> str:
@@ -217,7 +217,7 @@ def _sum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
 
 
-def _tools() -> list[str]:
+def tools() -> list[str]:
     """Return the versions of Python, packages and compilers, and the variables that tests obey."""
     compilers = []
     for find in (bitlanes_compiler, cppsims_compiler):

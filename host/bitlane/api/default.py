@@ -22,7 +22,8 @@ VARIABLE: Final = "BITLANE_DEVICE"
 DEFAULT_URL: Final = "sim"
 
 _lock = Lock()
-_opened: list[Device] = []
+opened: list[Device] = []
+"""The default device, once it is open."""
 
 
 class _DefaultDevice(Device):
@@ -34,7 +35,7 @@ class _DefaultDevice(Device):
 
 @atexit.register
 def _close() -> None:
-    for device in _opened:
+    for device in opened:
         device.close()
 
 
@@ -42,7 +43,7 @@ def _forget() -> None:
     """Forget the parent process's device in a forked one; its threads may have held the lock."""
     global _lock
     _lock = Lock()
-    _opened.clear()
+    opened.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -61,9 +62,9 @@ def default_device() -> Device:
     when Python ends. Leaving a ``with`` statement does not close it. Raises ``LinkError``.
     """
     with _lock:
-        if not _opened or _opened[0].closed:
-            _opened[:] = [_DefaultDevice(open_driver(default_url()))]
-        return _opened[0]
+        if not opened or opened[0].closed:
+            opened[:] = [_DefaultDevice(open_driver(default_url()))]
+        return opened[0]
 
 
 def _device_of(*operands: object) -> Device:

@@ -34,7 +34,7 @@ def _add(group: _Group[_Member], member: _Member) -> None:
     group.add(ref(member, group.discard))
 
 
-def _members(group: _Group[_Member]) -> list[_Member]:
+def members(group: _Group[_Member]) -> list[_Member]:
     """Return the members of ``group``, which another thread or a finalizer may change meanwhile."""
     if not group:
         return []
@@ -124,7 +124,7 @@ class Claim:
             raise
 
     def _expect_no(self, others: "_Group[Claim]", what: str) -> None:
-        if others and any(other.thread != self.thread for other in _members(others)):
+        if others and any(other.thread != self.thread for other in members(others)):
             raise BusyError(
                 f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
             )
@@ -232,9 +232,9 @@ class Value:
         for source in pending:
             self.sources.add(ref(source))
             self.operations += source.operations
-        for each in _members(self.sources):
+        for each in members(self.sources):
             _add(each.dependents, self)
-        usages = [usage_of(storage) for storage in _members(self.storages)]
+        usages = [usage_of(storage) for storage in members(self.storages)]
         for usage in usages:
             _add(usage.waiting, self)
         return usages if all(source.pending for source in pending) else None
@@ -312,7 +312,7 @@ def compute(*values: Value) -> None:
 def _read_by(values: Sequence[Value]) -> set[Storage]:
     """Return the memory that computing ``values`` reads; other threads may compute a part."""
     with _guard:
-        return {storage for value in values for storage in _members(value.storages)}
+        return {storage for value in values for storage in members(value.storages)}
 
 
 def _settle(value: Value, result: Stored) -> None:
@@ -336,7 +336,7 @@ def _settle(value: Value, result: Stored) -> None:
 
 def _wait_for(value: Value, result: Stored) -> list[Value]:
     """Make the pending dependents of ``value`` wait for changes of ``result``; return them."""
-    dependents = [dependent for dependent in _members(value.dependents) if dependent.pending]
+    dependents = [dependent for dependent in members(value.dependents) if dependent.pending]
     for dependent in dependents:
         _add(usage_of(result.storage).waiting, dependent)
         dependent.storages.add(ref(result.storage))
@@ -367,7 +367,7 @@ def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
     """
     usage = usage_of(storage)
     with _guard:
-        waiting = [value for value in _members(usage.waiting) if value is not but]
+        waiting = [value for value in members(usage.waiting) if value is not but]
     compute(*waiting)
     with _guard:
         usage.waiting.difference_update(map(ref, waiting))

@@ -27,7 +27,7 @@ from cppsim.errors import SimulationError, warn_user
 from ..builds import CACHE, OWNER
 
 _KIND = "systems"
-_SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
+SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
 """All that can change a design, beside the configuration and Python itself."""
 
 _PROGRAM = """
@@ -102,10 +102,10 @@ def elaborated_system(configuration: Configuration, *, recorded: bool = False) -
     """
     values = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
     request = pickle.dumps((values, recorded))
-    sources = source_digest(*_SOURCES)
+    sources = source_digest(*SOURCES)
 
     def fill(folder: Path) -> None:
-        _elaborate(request, folder)
+        elaborate(request, folder)
         (folder / _FIELDS).unlink()
         if _read_about(folder).sources != sources:
             raise SimulationError(
@@ -141,7 +141,7 @@ def _sum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _elaborate(request: bytes, folder: Path) -> None:
+def elaborate(request: bytes, folder: Path) -> None:
     """Elaborate in a new process, into ``folder``."""
     (folder / _FIELDS).write_bytes(request)
     with tempfile.TemporaryDirectory(prefix="bitlane-") as empty:
@@ -168,7 +168,7 @@ def _main(folder: Path) -> None:
     # before the beginning.
     inputs, outputs = circuit.input_widths, circuit.output_widths
     contents = list(map(_without_zeros, circuit.contents))
-    sources = source_digest(*_SOURCES)
+    sources = source_digest(*SOURCES)
     about = _About(sources, circuit.digest, inputs, outputs, _sum(content), contents)
     (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
 

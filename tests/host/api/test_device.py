@@ -244,7 +244,7 @@ def test_an_argument_of_any_kind_is_taken_or_refused_in_one_line(
 @pytest.fixture
 def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the URLs of which default devices are opened; all are models."""
-    monkeypatch.setattr(default, "_opened", [])
+    monkeypatch.setattr(default, "opened", [])
     return opens(monkeypatch, lambda _: ModelLink(memory_bytes=1 << 15))
 
 
@@ -287,7 +287,7 @@ def test_after_an_error_of_the_link_the_default_device_is_opened_anew(
 
     a = random(10, "u1")
     with network_board(DriverDevice()) as board:
-        monkeypatch.setattr(default, "_opened", [])
+        monkeypatch.setattr(default, "opened", [])
         monkeypatch.setenv("BITLANE_DEVICE", board.url)
         device = bitlane.default_device()
         link = device.driver.link

@@ -116,7 +116,7 @@ def test_results_have_declared_types(
 ) -> None:
     scope: dict[str, Any] = {}
     exec(HEAD, scope)
-    monkeypatch.setattr(default, "_opened", [model()])
+    monkeypatch.setattr(default, "opened", [model()])
     said, result = eval(line[1], scope), eval(line[0], scope)
     if said is Array:
         assert isinstance(result, Array)

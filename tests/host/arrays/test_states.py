@@ -179,7 +179,7 @@ def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(
     part = device.asarray(a) ^ 1
     whole = part & 3
     computing = Thread(target=part.get)
-    looked = value._members
+    looked = value.members
 
     def look(group: Any) -> list[Any]:
         found = looked(group)
@@ -188,7 +188,7 @@ def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(
             computing.join(0.2)
         return found
 
-    monkeypatch.setattr(value, "_members", look)
+    monkeypatch.setattr(value, "members", look)
     assert same(whole.get(), (a ^ 1) & 3)
     assert computing.ident
     computing.join(30)

@@ -53,13 +53,13 @@ with bitlane.open({URLS[0] + "&latency=3"!r}) as third: pass
 def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the list of requests that are elaborated, and append to it."""
     asked: list[bytes] = []
-    elaborate = elaboration._elaborate
+    elaborate = elaboration.elaborate
 
     def count(request: bytes, folder: Path) -> None:
         asked.append(request)
         elaborate(request, folder)
 
-    monkeypatch.setattr(elaboration, "_elaborate", count)
+    monkeypatch.setattr(elaboration, "elaborate", count)
     return asked
 
 
@@ -68,7 +68,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
     """Replace the circuit's sources by one file, and return it; count quick elaborations."""
     (tmp_path / "toy.py").write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(elaboration, "_SOURCES", ("toy",))
+    monkeypatch.setattr(elaboration, "SOURCES", ("toy",))
 
     def elaborate(request: bytes, folder: Path) -> None:
         elaborations.append(request)
@@ -79,7 +79,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
         about = elaboration._About(*sums)
         (folder / elaboration._ABOUT).write_text(json.dumps(asdict(about)))
 
-    monkeypatch.setattr(elaboration, "_elaborate", elaborate)
+    monkeypatch.setattr(elaboration, "elaborate", elaborate)
     return tmp_path / "toy.py"
 
 
@@ -245,13 +245,13 @@ def test_whatever_the_design_depends_on_is_in_the_key(
 def test_sources_that_change_meanwhile_leave_nothing_behind(
     fresh_cache: Path, toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elaborate = elaboration._elaborate
+    elaborate = elaboration.elaborate
 
     def save_a_file(request: bytes, folder: Path) -> None:
         toy.write_text("x = 2\n")
         elaborate(request, folder)
 
-    monkeypatch.setattr(elaboration, "_elaborate", save_a_file)
+    monkeypatch.setattr(elaboration, "elaborate", save_a_file)
     with pytest.raises(SimulationError, match="sources have changed while they were read; open"):
         elaborated_system(SMALL)
     assert not [path for path in (fresh_cache / "systems").iterdir() if path.is_dir()]
@@ -261,11 +261,9 @@ def test_sources_that_change_meanwhile_leave_nothing_behind(
 def test_an_elaboration_that_fails_says_why_and_leaves_nothing_behind(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elaborate = elaboration._elaborate
+    elaborate = elaboration.elaborate
     broken = elaboration.pickle.dumps(({"data_width": 33}, False))
-    monkeypatch.setattr(
-        elaboration, "_elaborate", lambda request, folder: elaborate(broken, folder)
-    )
+    monkeypatch.setattr(elaboration, "elaborate", lambda request, folder: elaborate(broken, folder))
     with pytest.raises(SimulationError, match=r"cannot be elaborated: ValueError: .*33") as raised:
         elaborated_system(SMALL)
     assert "\n" not in str(raised.value)
@@ -295,8 +293,8 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
         "from bitlane_sim.system.system import System\n"
         "small = Configuration(data_width=32, memory_bytes=1 << 16, loops=1,"
         " ops=frozenset({Op.XOR}))\n"
-        "made, elaborate = [], elaboration._elaborate\n"
-        "elaboration._elaborate = lambda *given: made.append(1) or elaborate(*given)\n"
+        "made, elaborate = [], elaboration.elaborate\n"
+        "elaboration.elaborate = lambda *given: made.append(1) or elaborate(*given)\n"
         "text, times = open(edited.__file__).read(), os.stat(edited.__file__)\n"
         "def save(text):\n"
         "    open(edited.__file__, 'w').write(text)\n"
@@ -328,7 +326,7 @@ def test_nothing_else_is_loaded_that_could_change_a_design(
         "from pathlib import Path\nfrom bitlane_sim.device import elaboration\n"
         f"elaboration._main(Path({str(tmp_path)!r}))\n"
         "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
-        "print(*sorted(tops - set(sys.stdlib_module_names) - set(elaboration._SOURCES)))"
+        "print(*sorted(tops - set(sys.stdlib_module_names) - set(elaboration.SOURCES)))"
     )
     # rfc3986 takes idna along where it is installed.
     assert set(python(script).split()) - {"idna"} == {"jschon", "numpy", "rfc3986"}
