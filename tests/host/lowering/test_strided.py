@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -102,19 +101,19 @@ def test_known_layouts(sizes: list[int], strides: list[int], overlaps: bool) -> 
     assert overlaps_itself(sizes, strides) is overlaps
 
 
-def test_gives_up_rather_than_search_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gives_up_rather_than_search_for_ever() -> None:
     # Eight nearly equal strides: a subset-sum problem, and too sparse to be decided by counting.
     strides = [10**9 + delta for delta in (7, 9, 21, 33, 87, 93, 97, 103)]
-    reaches, steps = self_overlap._Search._reaches, 0
-
-    def counted(search: Any, count: int, target: int) -> bool:
-        nonlocal steps
-        steps += 1
-        return reaches(search, count, target)
-
-    monkeypatch.setattr(self_overlap._Search, "_reaches", counted)
     assert overlaps_itself([14] * 8, strides) is None
-    assert steps == self_overlap.WORK_LIMIT + 1
+
+
+@pytest.mark.parametrize(("limit", "overlaps"), [(3, None), (4, True)])
+def test_each_step_of_a_search_counts(
+    limit: int, overlaps: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step each excludes 4 and 8, which are not multiples of 3; two steps find 12."""
+    monkeypatch.setattr(self_overlap, "WORK_LIMIT", limit)
+    assert overlaps_itself([4, 5], [4, 3]) is overlaps
 
 
 # --- cost -------------------------------------------------------------------------------------

@@ -33,24 +33,29 @@ class InProcess:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
-    pool = Pool.__new__(Pool)
-    pool._workers = InProcess(model())  # type: ignore[assignment]
-    return pool
+def workers() -> InProcess:
+    return InProcess(model())
 
 
-def sizes(pool: Pool) -> list[int]:
-    """Return the number of elements of the first operand of each call since the last time."""
-    workers = pool._workers
-    assert isinstance(workers, InProcess)
-    found, workers.sizes = workers.sizes, []
-    return found
+@pytest.fixture(scope="module")
+def pool(workers: InProcess) -> Pool:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bitlane.pool.workers.WorkerGroup", lambda *_: workers)
+        return Pool(["sim"] * DEVICES)
+
+
+@pytest.fixture
+def sizes(workers: InProcess) -> list[int]:
+    """Return the numbers of elements of the first operand of each call of this test."""
+    workers.sizes = []
+    return workers.sizes
 
 
 @pytest.mark.parametrize("shape", [(), (7,), LARGE, LARGE[::-1]])
-def test_operators_return_what_numpy_returns(pool: Pool, shape: tuple[int, ...]) -> None:
+def test_operators_return_what_numpy_returns(
+    pool: Pool, sizes: list[int], shape: tuple[int, ...]
+) -> None:
     a, b = random(shape, "u2", 1), random(shape, ">u2", 2)
-    sizes(pool)
     for result, expected in (
         (pool.bit_not(b), ~b.astype("u2")),
         (pool.bit_xor(a, b), a ^ b.astype("u2")),
@@ -59,8 +64,7 @@ def test_operators_return_what_numpy_returns(pool: Pool, shape: tuple[int, ...])
         (pool.bit_count(a, np.uint32), np.bitwise_count(a).astype(np.uint32)),
     ):
         assert same(np.asarray(result), np.asarray(expected))
-    found = sizes(pool)
-    assert len(found) == (5 * DEVICES if a.size == 150_000 else 5)
+    assert len(sizes) == (5 * DEVICES if a.size == 150_000 else 5)
 
 
 def test_outputs_are_written_and_returned(pool: Pool) -> None:
@@ -78,15 +82,14 @@ def test_outputs_are_written_and_returned(pool: Pool) -> None:
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
-def test_sums_along_axes(pool: Pool, axis: Any, keepdims: bool) -> None:
+def test_sums_along_axes(pool: Pool, sizes: list[int], axis: Any, keepdims: bool) -> None:
     a, b = random((40, 50, 60), "u2", 1), random((50, 1), "u2", 2)
     words = {"axis": axis, "keepdims": keepdims}
-    sizes(pool)
     assert same(
         np.asarray(pool.hamming(a, b, **words)),
         np.asarray(np.bitwise_count(a ^ b).sum(dtype=np.uint32, **words)),
     )
-    assert sum(sizes(pool)) == a.size
+    assert sum(sizes) == a.size
     assert same(
         np.asarray(pool.cardinality(a, dtype="u8", **words)),
         np.asarray(np.bitwise_count(a).sum(dtype=np.uint64, **words)),
