@@ -63,18 +63,27 @@ OF_A_FACE = {"tests/host/test_tool.py", *OF_BOTH}
 OF_THE_PRODUCT = OF_A_CIRCUIT | OF_A_FACE
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text + "\n")
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    return tmp_path
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text + "\n")
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    return folder
 
 
 def digests(project: Path) -> dict[str, str]:
     inputs = Inputs(project)
     return {name: inputs.digest(project / name) for name in MODULES}
+
+
+@pytest.fixture(scope="module")
+def before(project: Path) -> dict[str, str]:
+    """Return the digests of the project as it is between tests."""
+    found = digests(project)
+    assert digests(project) == found
+    return found
 
 
 @pytest.mark.parametrize(
@@ -115,20 +124,22 @@ def digests(project: Path) -> dict[str, str]:
     ],
 )
 def test_a_module_depends_on_what_it_imports(
-    project: Path, changed: str, expected: set[str]
+    project: Path, before: dict[str, str], changed: str, expected: set[str]
 ) -> None:
-    before = digests(project)
-    assert digests(project) == before
-    with (project / changed).open("a") as file:
+    path = project / changed
+    with path.open("a") as file:
         file.write("# other\n")
     after = digests(project)
+    if changed in FILES:
+        path.write_text(FILES[changed] + "\n")
+    else:
+        path.unlink()
     assert {name for name in MODULES if before[name] != after[name]} == expected
 
 
 def test_a_module_depends_on_the_versions_of_all_tools(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, before: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = digests(project)
     monkeypatch.setattr("support.inputs.tools", lambda: ["yosys 2"])
     assert not set(before.values()) & set(digests(project).values())
 
