@@ -26,7 +26,7 @@ from support.host import faulty_link as faults
 from support.host.faulty_link import FEW, FaultyLink, blind, reticent, spoil, sticky
 from support.host.model_link import Bytes, Fault, ModelLink
 from support.record import Record
-from support.seeds import slow
+from support.seeds import seeds, slow
 
 KIB = 1 << 10
 
@@ -124,7 +124,7 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
 
 @pytest.mark.parametrize("rate", [slow(0), 1 / 500])
 def test_a_board_behind_a_serial_link_passes(rate: float) -> None:
-    board = BoardModel(DriverDevice(memory_bytes=16 * KIB, slots=4))
+    board = BoardModel(DriverDevice(memory_bytes=4 * KIB, slots=4))
     port = ModelPort(board, up=Noise(rate, 1), down=Noise(rate, 2))
     lines: list[str] = []
     assert validate(Session(Driver(connected(port)), quick=True), lines.append), lines
@@ -164,8 +164,8 @@ QUICK = (LEAN[3],)
     "circuit", [each if each in QUICK else slow(each) for each in LEAN], ids=str
 )
 def test_circuits_of_all_sizes_pass(circuit: dict[str, Any]) -> None:
-    for seed in range(3):
-        passed, lines = lines_of(small(**circuit), seed=seed, quick=seed > 0)
+    for seed in seeds(1, 3):
+        passed, lines = lines_of(small(**circuit), seed=seed, quick=seed != 1)
         assert passed, (seed, lines)
 
 
@@ -299,7 +299,7 @@ def test_a_planted_fault_is_found(
     planted: dict[str, Any], fails: dict[str, str], others: set[str], request: Any
 ) -> None:
     """Each check of ``fails`` fails with its words, and no others than ``others``."""
-    if planted.get("ops") is FEW:
+    if "overlap" not in fails:
         request.getfixturevalue("brief")
     found = failures(FaultyLink(**planted), quick=planted.get("written") is not faults.coupled)
     assert fails.keys() <= found.keys()
