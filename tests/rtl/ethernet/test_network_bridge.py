@@ -341,7 +341,7 @@ def test_cycles_of_full_datagrams(data_width: int, writes: bool, cycles: int) ->
     ]
     payloads = [datagram_of(SESSION, contents[number : number + 3]) for number in range(0, 27, 3)]
     line = line_of([start(), first, *payloads], 12)
-    bursts = bench.run(line, device(), 40_000, stalls=EVERY_SECOND, latency=11)
+    bursts = bench.run(line, device(), 40_000 * 64 // data_width, stalls=EVERY_SECOND, latency=11)
     assert len(bursts) == 1 + 10 + 9
     assert round(every(bursts[-5:]) / SYNC) == cycles
 
