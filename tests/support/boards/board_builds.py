@@ -1,5 +1,6 @@
 """Builds of boards, which take minutes, cached by their circuits. No tests here."""
 
+import functools
 from pathlib import Path
 
 from bitlane_boards import boards
@@ -32,10 +33,18 @@ def synthesised(board: Board) -> Path:
 def readback(name: str) -> PinModel:
     """Return a model of the gates in the board's bitstream, or in its netlist."""
     board = boards()[name]
+    read = bitstream_model if board.family is Family.ICE40 else netlist_model
+    return read(board, _gates(name))
+
+
+@functools.cache
+def _gates(name: str) -> Path:
+    """Return the file of the board's gates; to find it takes an elaboration."""
+    board = boards()[name]
     match board.family:
         case Family.ICE40:
-            return bitstream_model(board, built(board) / f"{name}.bin")
+            return built(board) / f"{name}.bin"
         case Family.ECP5:
-            return netlist_model(board, built(board) / "top.routed.json")
+            return built(board) / "top.routed.json"
         case Family.GOWIN:
-            return netlist_model(board, synthesised(board) / "top.json")
+            return synthesised(board) / "top.json"

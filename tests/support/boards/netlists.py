@@ -40,9 +40,12 @@ def built_boards(family: Family) -> list[str]:
 
 
 def expect_validated(name: str, record_property: Callable[[str, object], None]) -> None:
-    """Expect that the netlist of a board passes the driver's validation."""
-    model = readback(name)
-    assert validated(model, boards()[name]) == ""
+    """Expect that the netlist of a board passes the driver's validation.
+
+    A chip of SDRAM is no part of the netlist, so that a small part of it is marched over.
+    """
+    board, model = boards()[name], readback(name)
+    assert validated(model, board, 1024 if board.sdram else None) == ""
     record_property("report", f"{model.description}: validated")
 
 
