@@ -139,7 +139,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Place:
 DEMO = "demo"
 
 
-@pytest.mark.rotates(2)
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("module", [DEMO, *COMPILED])
 def test_ziglang_runs_the_demo_and_the_tests_of_compiled_code(
     module: str, ziglang: Place, tmp_path: Path

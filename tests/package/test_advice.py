@@ -137,7 +137,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 
 @pytest.mark.slow
-@pytest.mark.rotates(2)
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda each: f"{each.file}-{each.command}")
 def test_a_message_ends_once_its_command_is_executed(
     message: Message, shelf: Shelf, tmp_path: Path
@@ -157,7 +157,7 @@ def test_a_message_ends_once_its_command_is_executed(
 
 
 @pytest.mark.slow
-@pytest.mark.rotates(2)
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("shown", SHOWN, ids=lambda each: f"{each.file}-{each.advice}")
 def test_a_page_installs_what_it_uses(shown: Shown, shelf: Shelf, tmp_path: Path) -> None:
     words = " ".join(map(shlex.quote, shown.advice.split()))

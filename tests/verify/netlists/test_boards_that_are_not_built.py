@@ -17,7 +17,7 @@ VALIDATED_ELSEWHERE = "colorlight-i5-uart"
 """`tests/boards/test_sdram.py` validates this one."""
 
 
-@pytest.mark.rotates(2)
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("name", sorted(set(boards()) - set(BUILT) - {VALIDATED_ELSEWHERE}))
 def test_board_passes_validation(name: str) -> None:
     board = boards()[name]
