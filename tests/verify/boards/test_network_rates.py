@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, AT_THE_PINS]
 @pytest.mark.parametrize(
     ("faults", "size", "shares"),
     [
-        (CableFaults(), 1 << 20, (0.95, 0.95, 0.9)),
+        (CableFaults(), 256 << 10, (0.95, 0.95, 0.9)),
         (
             CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02),
             512 << 10,
