@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..closeable import Closeable
 from ..driver.driver import Driver, Storage
 from ..errors import DmlError, DmlTypeError
+from .refusals import as_data
 
 PIECE = 1 << 20
 """Bytes that are packed at once in the host's memory."""
@@ -58,7 +59,7 @@ class Buffer(Closeable):
 
         Raises ``DmlError`` if they do not fit, or if the buffer has been closed.
         """
-        array = np.asarray(data)
+        array = as_data("Buffer", data)
         if array.dtype.hasobject:
             raise DmlTypeError("Buffer", "Data", data, "an array of numbers")
         self._check(offset, array.nbytes)

@@ -289,6 +289,6 @@ def _member(method: str, field: str, value: object, kind: type[_Enum]) -> _Enum:
     """The member of ``kind`` that ``value`` is. Raises ``DmlError`` if it is none."""
     try:
         return kind(cast(int, value))
-    except ValueError:
+    except (TypeError, ValueError):  # NumPy compares no structures with integers
         names = ", ".join(each.name for each in kind)
         raise DmlTypeError(method, field, value, f"one of {names}") from None

@@ -21,7 +21,7 @@ from .binding import (
 )
 from .buffer import PIECE, Buffer, Parent
 from .compiled import COPYING, Scratch, scratch_of
-from .refusals import expect_type, removed
+from .refusals import as_data, expect_type, removed
 from .tensor import BufferTensorDesc
 from .types import ExecutionFlags
 
@@ -288,7 +288,7 @@ def _elements(tensor: BufferTensorDesc, buffer: Buffer) -> npt.NDArray[np.generi
 
 def _content(name: str, tensor: BufferTensorDesc, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
     """Return ``value`` as an array of the tensor's type, and of as many bytes as it reaches."""
-    array = np.asarray(value)
+    array = as_data(name, value)
     if array.dtype != tensor.data_type.dtype:
         expected = f"{tensor.data_type.dtype}, as its tensor has"
         raise DmlTypeError(name, "DataType", str(array.dtype), expected)

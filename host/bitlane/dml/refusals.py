@@ -1,5 +1,8 @@
 """The errors that this package's objects share. Nothing here knows what is refused, or why."""
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import DmlError, DmlTypeError
 
 _REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
@@ -24,3 +27,11 @@ def expect_type(
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     names = " or ".join(kind.__name__ for kind in kinds)
     raise DmlTypeError(tensor, field, value, f"of type {names}")
+
+
+def as_data(tensor: str, data: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Return ``data`` as an array. Raises ``DmlTypeError`` for lists of different lengths."""
+    try:
+        return np.asarray(data)
+    except ValueError:
+        raise DmlTypeError(tensor, "Data", data, "an array of numbers") from None

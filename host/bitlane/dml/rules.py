@@ -262,15 +262,17 @@ def check_same(desc: OperatorDesc) -> None:
 
 def check_function(desc: ReduceOperatorDesc) -> None:
     """The function of REDUCE exists and is offered. Source: ``ne-directml-dml_reduce_function``."""
-    if desc.function not in list(ReduceFunction):
+    try:
+        function = ReduceFunction(desc.function)
+    except (TypeError, ValueError):  # NumPy compares no structures with integers
         names = ", ".join(function.name for function in ReduceFunction)
-        raise DmlTypeError(str(desc.operator_type), "Function", desc.function, f"one of {names}")
-    if desc.function != ReduceFunction.SUM:
-        name = ReduceFunction(desc.function).name
+        kind = str(desc.operator_type)
+        raise DmlTypeError(kind, "Function", desc.function, f"one of {names}") from None
+    if function is not ReduceFunction.SUM:
         raise DmlError(
             str(desc.operator_type),
             "Function",
-            name,
+            function.name,
             "SUM, the one that bitlane offers",
             hresult="DXGI_ERROR_UNSUPPORTED",
         )

@@ -94,7 +94,7 @@ class BufferTensorDesc:
     ) -> None:
         try:
             data_type = DataType(data_type)
-        except ValueError:
+        except (TypeError, ValueError):  # NumPy compares no structures with integers
             raise _type_error("DataType", data_type, "a DataType") from None
         sizes, strides = _layout("BufferTensorDesc", sizes, strides)
         set_field = object.__setattr__
