@@ -112,6 +112,7 @@ _HOST = {
         "tests/host/arrays/test_types.py",
         "tests/host/arrays/test_keywords.py",
         "tests/host/arrays/test_calls.py",
+        "tests/host/arrays/test_refusals.py",
     ),
     "api/chunked.py": (
         "tests/host/pool/test_pool.py",
