@@ -116,7 +116,7 @@ figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(BIN)/bitlane area --seeds 1 --family ecp5 $(NAMED) --json $(FIGURES)/area_named_ecp5.json
-	@$(BIN)/bitlane area --seeds 1 --family ice40 --configuration copy --configuration small \
+	@$(BIN)/bitlane area --seeds 1 --family ice40 --configuration copy \
 	  --design stream-count-32 --json $(FIGURES)/area_named_ice40.json
 	@$(MAKE) --no-print-directory performance
 

@@ -81,7 +81,7 @@ def page(records: Sequence[Record]) -> str:
     text += _section(records, "cycles", "Clock cycles", _CYCLES, _cycles)
     if of_kind(records, "cycles"):
         text += [f"![Rate over transfer size, and where cycles went]({PICTURE})", ""]
-    text += _section(records, "area", "Area and clock", _AREA, _area)
+    text += _section(records, "area", "Area and clock", _AREA, _area) + _designs(records)
     title = "Fast evaluator and Verilator"
     text += _section(records, "verilator", title, _VERILATOR, _seconds)
     text += _section(records, "simulators", "Simulators", _SIMULATORS, _seconds)
@@ -184,8 +184,15 @@ def _area(record: Record) -> list[str]:
             ("design", "LUT4", "carry", "FF", "RAM", "MHz", "of seeds", "GB/s", "goal", "met"),
             (line for row in here for line in _area_rows(row)),
         )
-        text += [f"- `{row['design']}`: {row['scope']}." for row in here] + [""]
     return text
+
+
+def _designs(records: Iterable[Record]) -> list[str]:
+    """Return a list of the measured designs, each with its parts."""
+    rows = [row for record in of_kind(records, "area") for row in record["rows"]]
+    scopes = {row["design"]: row["scope"] for row in rows}
+    lines = [f"- `{design}`: {scope}." for design, scope in scopes.items()]
+    return ["### Designs", "", *lines, ""] if lines else []
 
 
 def _area_rows(row: Record) -> list[list[str]]:
