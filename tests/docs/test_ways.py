@@ -1,4 +1,4 @@
-"""What the pages lead to: a call takes the way that they show, a change that they show works.
+"""Calls take the way through the modules that a page shows, and changes that a page shows work.
 
 The site of all pages builds without a warning.
 """

@@ -221,7 +221,7 @@ OF_BURSTS = {
     "burst goes on into the next block": ("Mux(final, rest, ~start)", "Mux(final, rest, 15)"),
     "carry into the block is lost": ("~(long | in_block[-1])", "~long"),
     "one block too many": ("final.eq(following == blocks)", "final.eq(index == blocks)"),
-    "single is told late": ("self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"),
+    "single is late": ("self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"),
     "next span is taken too soon": ("self.o.ready & final", "self.o.ready"),
 }
 

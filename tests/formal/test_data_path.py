@@ -79,7 +79,7 @@ BUGS = {
         "flushes.eq(moved.i.valid & ",
         "flushes.eq(self.i.valid & ",
     ),
-    "a flush has the error of what follows": (
+    "a flush has the error of the next word": (
         "spoiled | (word.error & ~flush)",
         "spoiled | word.error",
     ),

@@ -106,7 +106,7 @@ AT_2 = region([9] * 8, 2)
     [
         # A documented example.
         (NOT(u8(4), u8(4)), [region([0, 128, 42, 255])], region([0] * 4), [255, 127, 213, 0]),
-        # Strides and offsets, here transposed with a gap: every other byte is kept.
+        # Strides transpose the input, and the output has gaps whose bytes stay as they are.
         (
             NOT(u8(2, 2), u8(2, 2, strides=[1, 3])),
             [region([7, 1, 2, 3, 4], 1)],

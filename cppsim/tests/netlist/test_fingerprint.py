@@ -87,7 +87,7 @@ def parts(texts: str) -> list[str]:
 
 
 def made(texts: str, design: Callable[[Any], Design]) -> dict[str, Make]:
-    """Return functions that make a design of what each of ``texts`` says of ``a`` and ``b``."""
+    """Return, by expression in ``texts``, a function that makes ``design`` of it."""
 
     def make(text: str) -> Design:
         signals = {"a": Signal(6), "b": Signal(6, init=1)}
@@ -206,7 +206,7 @@ memory(domain="comb"); memory(domain="other"); memory(transparent=True); memory(
 """,
     "enables": "enabled(); counter()",
 }
-"""Designs that differ, by what they are about."""
+"""Designs that differ from each other, by the part in which they differ."""
 
 
 @pytest.mark.parametrize("texts", CALLS.values(), ids=CALLS)

@@ -88,7 +88,7 @@ def write_at(array: ArrayBase, numbers: Numbers, values: Any) -> None:
     """Write ``values``, repeated as often as needed, over the elements with ``numbers``.
 
     ``numbers`` has one axis. Of several values for one element the last one stays. Nothing is
-    written if there are no values. Raises as `as_source` and assignments do.
+    written if there are no values. Raises the errors of `as_source` and of assignments.
     """
     given = as_source("values", values, array.dtype)
     row = _with_axes(array)

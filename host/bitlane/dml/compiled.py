@@ -227,7 +227,7 @@ def _summed(number: int, node: ReduceOperatorDesc, count: Expression) -> Express
         raise DmlError(
             f"Nodes[{number}]",
             "InputTensor",
-            "no count of bits",
+            "not a count of bits",
             "the output of a BIT_COUNT in this graph, as UINT32: the circuit adds up what it"
             " counts, and nothing else",
             hresult="DXGI_ERROR_UNSUPPORTED",

@@ -142,7 +142,7 @@ class _Unique:
                 raise ModelFileError(
                     self._file,
                     f'the name "{name}"',
-                    Fact("given twice"),
+                    Fact("there twice"),
                     "each name once in an object",
                 )
             result[name] = value

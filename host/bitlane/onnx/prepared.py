@@ -165,7 +165,7 @@ class PreparedGraph(base.BackendRep, Closeable):
 
 
 def expect_several(inputs: Inputs) -> None:
-    """Raise ``OnnxError`` for one array, and for what cannot hold any."""
+    """Raise ``OnnxError`` if ``inputs`` is a single array, or is not iterable."""
     if isinstance(inputs, Array | np.ndarray):
         raise OnnxError("inputs: one array; expected a list of arrays, or arrays by name")
     if not isinstance(inputs, Iterable):

@@ -135,7 +135,7 @@ test_edges_that_lead_nowhere_or_do_not_fit = refusals(
 # --- sums and circuits ------------------------------------------------------------------------
 
 A, B, FIRST = To(0, 0, 0), To(1, 0, 1), Via(0, 0, 1, 0)
-NO_COUNT = "InputTensor is no count of bits; expected the output of a BIT_COUNT"
+NO_COUNT = "InputTensor is not a count of bits; expected the output of a BIT_COUNT"
 AGAIN = Reduce(Function.SUM, SUMS, SUMS, (1,))
 test_counts_alone_are_added_up_in_graphs = refusals(
     "DXGI_ERROR_UNSUPPORTED: ",

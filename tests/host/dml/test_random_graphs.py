@@ -258,7 +258,7 @@ def record(
     outputs: Sequence[BufferBinding],
     times: int = 1,
 ) -> dml.CommandList:
-    """Compile a graph; record that it is initialized, and so many dispatches."""
+    """Compile a graph; record its initialization and ``times`` dispatches of it."""
     operator = compile_sketch(device, sketch)
     recorder, commands = device.create_command_recorder(), device.create_command_list()
     initializer = device.create_operator_initializer([operator])

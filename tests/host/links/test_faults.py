@@ -1,6 +1,6 @@
 """Links on lines with faults: all bytes are right, or an error comes in time.
 
-The model of the board asserts that repetitions are equal, and that it has room for what is sent.
+The model of the board asserts that repeated frames are equal, and that each one fits its buffer.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ REORDERED: dict[str, Fault] = {
     "last": lambda x: x[1:] + x[:1],
     "another session's": lambda x: [datagram_of(1, [x[0][4:-4]]), *x],
 }
-"""What a serial line cannot do."""
+"""Faults that a network has and a serial line has not."""
 
 
 class AnyUse(RuleBasedStateMachine):

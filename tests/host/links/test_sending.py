@@ -1,4 +1,4 @@
-"""What is sent next: the order and the size of fragments, and the wait for their answers."""
+"""A link sends fragments in the right order and size, and waits for their answers."""
 
 from typing import Any
 

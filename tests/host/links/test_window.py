@@ -180,10 +180,10 @@ FIVE, NINE, TEN = (SERIAL, [8] * 5), (NETWORK, [9 * 480]), (NETWORK, [14_400])
 """Five frames, nine frames in three packets, and a batch of ten packets."""
 
 LOSSES: dict[str, tuple[tuple[Line, list[int]], str]] = {
-    # The first one that is sent again on a noisy line goes out twice.
-    "an answer that was skipped is asked for again": (FIVE, "0 2 > 1 1; 3 4 >; 1 >"),
-    # What was taken before may be answered after EXPECTED.
-    "what is expected is sent again with all that followed": (FIVE, "E2 > 2-4; 0-4 >"),
+    # The first repeated request on a noisy line is sent twice.
+    "a request whose answer was skipped is sent again": (FIVE, "0 2 > 1 1; 3 4 >; 1 >"),
+    # Requests that the board took before may be answered after EXPECTED.
+    "the expected request is sent again with all later ones": (FIVE, "E2 > 2-4; 0-4 >"),
     "not for each complaint": (FIVE, "E1 > 1-4; E1 >; T > 0 0; E1 > 1-4; 0-4 >"),
     "a complaint about nothing sends nothing": (FIVE, "E5 >; 0-4 >; E5 >"),
     # Its answer came and those behind it did not, so that they are lost.
@@ -193,12 +193,12 @@ LOSSES: dict[str, tuple[tuple[Line, list[int]], str]] = {
     # The repetition was sent after the others, and its answer has come before theirs.
     "a packet is repeated until all its answers have come": (NINE, "0 T > 0-2; 0 1 2 2 > 3-8"),
     "the packet of the expected request and all later ones": (NINE, "E1 > 0-8;>"),
-    "that of its last request": (NINE, "E2 > 0-8;>"),
-    "that of the next request": (NINE, "E3 > 3-8;>"),
-    "that of the request behind it": (NINE, "E4 > 3-8;>"),
+    "the packet of its last request": (NINE, "E2 > 0-8;>"),
+    "the packet of the next request": (NINE, "E3 > 3-8;>"),
+    "the packet of the request behind it": (NINE, "E4 > 3-8;>"),
     "an answer to a later packet repeats the earlier ones": (NINE, "3-5 > 0-2"),
     "silence repeats the first packet of a batch": (TEN, "T > 0-2; 0x1 > 3-29"),
-    "an answer from the middle repeats what is before": (TEN, "6x3 > 0-5; 0x2 15x5 >"),
+    "an answer from the middle repeats all earlier packets": (TEN, "6x3 > 0-5; 0x2 15x5 >"),
     "a complaint repeats the end of a batch": (TEN, "E13 > 12-29; 0x4 12x6 >"),
 }
 """Requests, and steps: answers and numbers that are then sent. ``E``: EXPECTED, ``T``: silence,

@@ -213,7 +213,7 @@ TOUCHING = [(16, 64), (31, 64), (64, 16), (64, 31), (64, 0), (64, 15)]
         ([group(0, 16), group(0, 32), group(0, 48)], [0]),
         ([group(0, 16), group(32, 64)], [0]),
         ([group(0, 16), group(64, 32)], [0]),
-        # A group waits for what it touches, and that fence settles all before it.
+        # A group waits for a group of the same bytes, and that fence settles all groups before it.
         *(([group(0, 16), group(*second)], [0, 1]) for second in TOUCHING),
         *(([group(0, 16), group(100, 116), group(*second)], [0, 2]) for second in TOUCHING),
         ([group(0, 16), group(16, 32), group(0, 64), group(16, 80)], [0, 1]),

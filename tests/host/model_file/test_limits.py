@@ -1,4 +1,4 @@
-"""What does not fit a device, memory or a file's name is refused before any of them is used."""
+"""Models that do not fit a device or memory are refused before either is used."""
 
 import json
 import tracemalloc

@@ -236,7 +236,7 @@ def test_refuses_by_place(text: str, line: int, column: int, found: str, expecte
 
 
 def test_refuses_names_given_twice() -> None:
-    with pytest.raises(ModelFileError, match='the name "a" is given twice'):
+    with pytest.raises(ModelFileError, match='the name "a" is there twice'):
         parse_json('{"a": 1, "b": {"a": 2}, "a": 3}', "m.json")
 
 

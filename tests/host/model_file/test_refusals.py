@@ -1,4 +1,4 @@
-"""What is refused of a model file: by its place, before memory, time or a device is used."""
+"""Bad model files are refused with the place in them, before memory, time or a device is used."""
 
 import io
 import re

@@ -124,7 +124,7 @@ def test_a_radius_leaves_out_what_lies_on_it(device: Device) -> None:
 def test_a_radius_is_a_number_of_any_type(
     device: Device, metric: str, rows: list[int], radii: list[tuple[Any, int]]
 ) -> None:
-    """Of bits it is whole; of similarities it may be any."""
+    """A radius in bits is a whole number; a radius of similarities is any number."""
     database = np.array(rows, np.uint8)[:, None]
     for radius, found in radii:
         got = device.search(database[:1], database, radius=radius, metric=metric)
@@ -194,7 +194,7 @@ RADIUS = float(answer(B20[:2], A200[:30], k=4)[0][0, 2])
 def test_a_search_is_one_command_a_batch_and_piece(
     commands: int, queries: Any, rows: Any, options: Any, eager: bool
 ) -> None:
-    """What the array cannot do is done by sums."""
+    """Searches that the array of comparers does not offer are computed by sums."""
     device = model(search=ARRAY, memory_bytes=1 << 16, length_bits=12, eager=eager)
     expect_found(device, queries, rows, **options)
     log = link_of(device).log

@@ -235,7 +235,7 @@ def test_a_search_closes_gaps_that_it_would_close_each_time() -> None:
 
 
 def test_a_full_memory_is_compacted_through_the_host() -> None:
-    """There is no room for a copy: the next call reads the rows, and sends them to less memory."""
+    """Without room for a copy, the next call reads the rows and writes them to less memory."""
     rows = random((700, 64), "u1")
     index = index_of(rows)
     held = index.device.asarray(random(index.device.driver.allocator.largest() - 3000, "u1"))

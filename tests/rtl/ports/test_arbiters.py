@@ -375,7 +375,7 @@ def test_each_user_reads_what_it_wrote(stalls: Stalls, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_idle_user_takes_no_cycle(kind: str) -> None:
-    """Of the beats to write, the ends of bursts: a memory may take a beat ahead of its burst."""
+    """Ends of written bursts are compared: a memory may take a beat ahead of its burst."""
     asked = {"a": blocks(4, 0), "b": blocks(4, 5), "write": blocks(4, 10)}
     cycles = []
     for shared in (False, True):

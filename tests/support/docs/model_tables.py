@@ -78,7 +78,7 @@ _DML = {
     (): "none",
     ("UINT16", "UINT32", "UINT8"): "UINT8 to UINT32",
     ("UINT16", "UINT32", "UINT64", "UINT8"): "UINT8 to UINT64",
-    tuple(sorted(str(x.name) for x in dml.DataType if x.name != "UNKNOWN")): "all eleven",
+    tuple(sorted(str(x.name) for x in dml.DataType if x.name != "UNKNOWN")): "all eleven types",
 }
 
 

@@ -44,7 +44,7 @@ EXECUTORS: Mapping[str, Make] = {
 """Simulators by name: Amaranth's, the same with `cppsim.Engine`, and `cppsim.Simulator` by mode."""
 
 NO_COMPILER = "no C++ compiler found"
-"""How the reason begins for which Amaranth's simulator runs all designs."""
+"""The words that begin the reason for which Amaranth's simulator runs all designs."""
 
 
 class Bench:

@@ -339,7 +339,7 @@ def test_a_beat_takes_what_its_row_does(second: int, given: list[ChipCommand], m
 def test_a_response_comes_with_the_last_write() -> None:
     benches, given = run(write=bursts(0, length=1))
     _, last = accesses(given, _W)
-    assert benches["response"].cycles == [last], "two after it was given, as its pins are"
+    assert benches["response"].cycles == [last], "with the command's pins, two cycles after it"
 
 
 @pytest.mark.parametrize("second", [BLOCK, 4 * BLOCK, NEXT + BLOCK], ids=["bank", "row", "both"])
@@ -400,4 +400,4 @@ def test_lines_that_turn_round() -> None:
         for (sooner, one), (later, other) in pairwise(data)
         if one is not other
     }
-    assert lost == {(_R, _W): TIMING.cas + 2, (_W, _R): 0}, "the latter, and cas to its first word"
+    assert lost == {(_R, _W): TIMING.cas + 2, (_W, _R): 0}, "a write waits for a read's last word"
