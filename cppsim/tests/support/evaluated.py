@@ -3,7 +3,6 @@
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from cppsim import StorageAccess, StoragePort
@@ -59,29 +58,6 @@ class Mixer(wiring.Component):
             self.echo.eq(self.wide * 5 + self.count),
             self.sum.eq(self.count + self.read_data[:16]),
             self.rare.eq((self.count[:5] == 21) & self.go),
-        ]
-        return m
-
-
-class Keeper(wiring.Component):
-    """A memory of four bytes inside the circuit, written and read straight from its ports."""
-
-    store: In(1)
-    word: In(2)
-    value: In(8)
-    kept: Out(8)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.memory = memory = Memory(shape=8, depth=4, init=[])
-        write = memory.write_port()
-        read = memory.read_port(domain="comb")
-        m.d.comb += [
-            write.en.eq(self.store),
-            write.addr.eq(self.word),
-            write.data.eq(self.value),
-            read.addr.eq(self.word),
-            self.kept.eq(read.data),
         ]
         return m
 

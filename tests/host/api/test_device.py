@@ -26,7 +26,6 @@ from support.host.model_link import ModelLink
 from support.host.network import network_board
 from support.host.refusals import takes_or_refuses
 
-NAMES_OF_ONE = ("bit_not", "bit_copy", "bit_count", "cardinality")
 NAMES_OF_TWO = ("bit_and", "bit_xor", "bit_nor", "bit_shift_left", "hamming", "jaccard")
 
 

@@ -26,9 +26,6 @@ from support.system.devices import DEFAULT, opened
 
 A = random((3, 4), "u2")
 
-HUGE = np.broadcast_to(np.int64(0), (1 << 58,))
-"""Indices that take no memory until they are converted."""
-
 
 def test_repetitions_may_be_unsigned(device: Device) -> None:
     """NumPy refuses 64 unsigned bits, for which it would need a cast."""
@@ -322,10 +319,6 @@ def test_memory_that_numpy_does_not_let_go_of_is_given_back_by_free(device: Devi
         np.bitwise_or.reduce(x, axis=9)
     x.free()
     assert device.driver.allocator.pieces == 0
-
-
-def _constant(x: Array) -> np.ndarray[Any, Any]:
-    return np.broadcast_to(np.uint8(0), x.shape)
 
 
 def test_arrays_without_elements_need_an_open_device_as_others_do(device: Device) -> None:

@@ -11,7 +11,6 @@ import pytest
 import bitlane
 from bitlane import (
     BusyError,
-    DataTypeError,
     Device,
     FreedError,
     LinkError,
@@ -215,10 +214,6 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     assert same(whole.get(), (a ^ 1) & 3)
 
 
-MORE = np.ones((4, 3, 4), bool)
-"""Truth values with one axis more than the array of the next test."""
-
-
 A, W = np.ones((4, 6), np.uint8), np.ones((4, 7), np.uint8)
 """Elements of a shape that fits an array of 4 by 6 elements, and of another one."""
 
@@ -230,6 +225,3 @@ def test_axes_of_one_element_before_the_others_are_copied() -> None:
         np.copyto(each, A[None] * 7, where=mask)
         each[1:] = A[None, 1:] * 5
     assert same(x.get(), y)
-
-
-F = DataTypeError, "float32|floats"

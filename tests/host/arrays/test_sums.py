@@ -23,8 +23,6 @@ from support.host.arrays import INTEGERS, link_of, model, random, same
 from support.system.devices import DEFAULT, opened
 from support.system.views import shapes, views
 
-AXES: list[Any] = [0, 1, -1, (0, 2), (2, 1), (), None]
-
 
 def test_logic_count_and_sum_are_one_command(device: Device) -> None:
     x, query = device.asarray(random((50, 64), "u1", 1)), device.asarray(random(64, "u1", 2))

@@ -43,8 +43,6 @@ def lowered_not(shape: tuple[int, ...], a: View, y: View, **changes: Any) -> lis
 
 # --- known layouts ----------------------------------------------------------------------------
 
-ROWS = View(64, (64, 1), 1)
-"""Rows of four bytes that are aligned to words, for a shape of 500 by 4."""
 DENSE_ROWS, OTHER_ROWS = View(0x8001, (4, 1), 1), View(0x10000, (4, 1), 1)
 GATHERED = {"lane": Lane.BITS_32, "run": 500}
 IN_BYTES = {"lane": Lane.BITS_8, "run": 4, "counts": (500,), "a.mode": DENSE, "b.mode": DENSE}

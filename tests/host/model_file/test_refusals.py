@@ -19,7 +19,6 @@ from support.host.model_files import DELETE, MODEL, SQUARE, TENSORS, changed, fo
 from support.host.model_runner import buffer, tensor
 
 LONG = "x" * 300
-DIGITS = "7" * 5000
 
 
 def full(**fields: object) -> dict[str, object]:
