@@ -85,7 +85,7 @@ compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and
 	@$(PYTEST) $(FULL) tests/compilers
 
 verify: $(CHECK_READY) ## Build boards and run their bitstreams and netlists, with many faults
-	@$(PYTEST) $(DEEP) tests/verify cppsim/tests/verify
+	@$(PYTEST) $(DEEP) tests/verify cppsim/tests/cpp/test_fuzz.py
 
 mutants: $(CHECK_READY) ## Change PACKAGE (rtl) in COUNT places, one at a time: do its tests notice? (TIER=quick)
 	@$(TEST_PATH) $(BIN)/python -m mutants.run --package $(PACKAGE) --count $(COUNT) --seed $(SEED) \

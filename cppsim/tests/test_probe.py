@@ -27,7 +27,7 @@ from cppsim.testing import (
     random_testbench,
 )
 from cppsim.tuning import Tuning
-from support.packs import compare_designs, in_packs, merged
+from support.fuzz import compare_designs, in_packs, merged
 from support.seeds import seeds
 
 WORD = (1 << 64) - 1

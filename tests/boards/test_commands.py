@@ -17,8 +17,7 @@ from bitlane_boards import Board, boards
 from bitlane_boards.command_line import devices
 from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
-from support.command_line import CommandLine
-from support.host.command_lines import refusals
+from support.command_line import CommandLine, refusals
 
 MAC = "--mac 02:00:00:00:00:01"
 ETHERNET = "simulate colorlight-i5"

@@ -13,11 +13,10 @@ import bitlane
 from bitlane.demo import command, digits, metering, parity, picture
 from bitlane.model_file import ModelFileError
 from bitlane_rtl import abi
-from support.command_line import CommandLine
-from support.host.command_lines import opens
+from support.command_line import CommandLine, opens
+from support.host.indexes import nearest
+from support.host.model_files import not_model
 from support.host.model_link import ModelLink
-from support.host.model_runner import not_model
-from support.host.neighbours import nearest
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

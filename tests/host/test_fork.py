@@ -23,8 +23,8 @@ from bitlane_sim.device.link import SimulatorLink
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel
+from support.command_line import opens
 from support.host.arrays import model
-from support.host.command_lines import opens
 from support.host.model_link import ModelLink
 from support.host.network import network_board
 

@@ -21,7 +21,7 @@ from bitlane.onnx import load, prepare
 from support.command_line import CommandLine
 from support.host import hostile
 from support.host.arrays import model
-from support.host.model_driver import NotingLink
+from support.host.model_link import NotingLink
 from support.host.refusals import uses
 from support.seeds import examples
 

@@ -28,7 +28,7 @@ from bitlane.npy import read_npy
 from bitlane.version import __version__
 from bitlane_rtl.abi import Port, Status
 from support.host.arrays import model
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 
 NAMED = [getattr(bitlane, name) for name in bitlane.__all__]
 OWN = (DmlError, DmlTypeError, DeviceFault)

@@ -35,7 +35,7 @@ from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 from bitlane_rtl.stream_unit.configuration import StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
 from bitlane_rtl.wishbone_core import WishboneCore
-from support.ethernet.pins import PLATFORM
+from support.ethernet.line import PLATFORM
 
 
 def rgmii() -> Module:

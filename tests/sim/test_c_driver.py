@@ -21,7 +21,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator, choose_evaluator
 from bitlane_sim.system.ports import Hang
 from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
-from support.cocotb.commands import expected, random_commands
+from support.commands import expected, random_commands
 from support.oracle import computed
 from support.processes import CPP, C, run, succeed
 from support.seeds import seeds, slow

@@ -1,10 +1,15 @@
-"""The program `bitlane`, run in the process of the tests."""
+"""The program `bitlane`, run in the process of the tests, also on a modelled device."""
 
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
 from bitlane.command_line.cli import main
+from bitlane.links.link import Link
 
 
 class Ran(NamedTuple):
@@ -35,3 +40,43 @@ class CommandLine:
         assert ended.err.endswith("\n")
         assert ended.err.count("\n") == 1, ended.err
         return ended.err.rstrip("\n")
+
+
+def opens(patch: pytest.MonkeyPatch, link: Callable[[str], Link]) -> list[str]:
+    """Let ``link`` open the devices of all URLs; return the URLs, later ones too."""
+    urls: list[str] = []
+
+    def opened(url: str) -> Link:
+        urls.append(url)
+        return link(url)
+
+    schemes = [
+        SimpleNamespace(name=name, load=lambda: opened) for name in ("sim", "model", "serial")
+    ]
+    patch.setattr("importlib.metadata.entry_points", lambda group: schemes)
+    return urls
+
+
+def contents() -> dict[str, int]:
+    """Return the files below the current folder, and when each was changed."""
+    return {str(path): path.stat().st_mtime_ns for path in Path().rglob("*")}
+
+
+def refusals(rows: Sequence[tuple[str, str]]) -> Callable[..., None]:
+    """Return a test of each row: a command line as a shell reads it, and words of its one line.
+
+    It changes no file of the current folder, and opens no device that it does not name.
+    """
+
+    @pytest.mark.parametrize(("words", "line"), rows)
+    def test(
+        run: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, line: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("BITLANE_DEVICE", "never:")
+        before = contents()
+        found = run.refuse(*shlex.split(words))
+        assert line in found, found
+        assert contents() == before
+
+    return test

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import bitlane
 from support.host.arrays import INTEGERS, TYPES, random, same
 from support.host.beside_numpy import IN_NUMPY, LAYOUTS, content, ways_of_axes
-from support.host.neighbours import nearest, within
+from support.host.indexes import nearest, within
 from support.seeds import slow
 from support.system.devices import DEFAULT, DEVICES, NARROW, WISHBONE, opened
 

@@ -26,7 +26,7 @@ from bitlane.errors import (
     ShapeError,
 )
 from support.host.arrays import model, random, same
-from support.host.neighbours import nearest
+from support.host.indexes import nearest
 from support.processes import succeed
 from support.system.clusters import SECONDS, cluster_of
 

@@ -30,8 +30,8 @@ from support.host.expressions import (
     now_and_then,
     one_by_one,
     programs,
+    upload,
 )
-from support.host.tensors import upload
 from support.seeds import examples
 from support.system.devices import DEFAULT, NARROW, noise, opened
 

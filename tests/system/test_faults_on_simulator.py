@@ -1,7 +1,7 @@
 """A memory error is reported with its kind and address; no write follows, and later jobs work."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
@@ -9,13 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
+from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
+from bitlane_rtl.configurations import copy
+from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.system.ports import Hang, Response
 from support.seeds import slow, stride
-from support.system.devices import SIMULATED, WISHBONE, heal, noise, opened, simulator_of
+from support.sim.wishbone_system import wishbone_simulator
+from support.system.devices import SIMULATED, WISHBONE, guard, heal, noise, opened, simulator_of
 
 SIZE = 16 * 1024
 COUNT = 205
@@ -212,3 +216,42 @@ def test_a_memory_that_hangs_is_reported_in_time(
         driver.timeout = 5.0
     stand.expect_to_work(2)
     driver.write_register("TIMEOUT", 1 << 20)
+
+
+# --- a core on Wishbone ---------------------------------------------------------------------------
+
+CONFIGURATION = replace(copy(), memory_base=0x4000_0000, memory_bytes=1 << 16)
+BEAT = CONFIGURATION.data_bytes
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[bitlane.Device]:
+    with bitlane.Device(Driver(SimulatorLink(wishbone_simulator(CONFIGURATION)))) as device:
+        damaged = guard(device).damaged
+        yield device
+        assert not damaged, damaged[0]
+
+
+@pytest.mark.parametrize(("latency", "stalls"), [(0, 0.0), (9, 0.0), (3, 0.5)])
+def test_every_byte_is_right(device: bitlane.Device, latency: int, stalls: float) -> None:
+    simulator_of(device).set_latency(latency)
+    simulator_of(device).set_stalls(stalls, seed=latency)
+    for size in (1, BEAT, 63, 64, 65, 1000):
+        for shift in range(3):
+            block = noise(size + shift, size)
+            assert np.array_equal(device.bit_not(block[shift:]), ~block[shift:]), (size, shift)
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_an_error_is_a_fault_and_the_next_command_works(
+    device: bitlane.Device, write: bool
+) -> None:
+    x = noise(300, 1)
+    last = CONFIGURATION.memory_last
+    simulator_of(device).inject_error(CONFIGURATION.memory_base, last, read=not write, write=write)
+    with pytest.raises(DeviceFault) as caught:
+        device.bit_not(x)
+    heal(device)
+    expected = (Status.WRITE_ERROR, Port.WRITE) if write else (Status.READ_ERROR, Port.READ_A)
+    assert (caught.value.code, caught.value.port) == expected
+    assert np.array_equal(device.bit_not(x), ~x)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.demo import digits
 from support.host.arrays import same
-from support.host.neighbours import nearest
+from support.host.indexes import nearest
 from support.system.devices import DEFAULT, link_of, noise, opened
 
 

@@ -131,7 +131,6 @@ _HOST = {
     "api/default.py": ("tests/host/api/test_device.py", "tests/host/arrays/test_array.py"),
     "demo/": ("tests/host/test_demo.py",),
     "pool/": (
-        "tests/host/pool/test_workers.py",
         "tests/host/pool/test_pool.py",
         "tests/system/test_pool.py",
     ),
@@ -146,6 +145,8 @@ _HOST = {
 _CPPSIM = {
     "model/build.py": ("cppsim/tests/compiling/test_toolchain.py",),
     "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
+    "running/depths.py": ("cppsim/tests/netlist/test_lowering.py",),
+    "structure.py": ("cppsim/tests/netlist/test_lowering.py",),
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
 _SIM = {

@@ -120,7 +120,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "wishbone_core.py": (
         "tests/rtl/test_core.py",
-        "tests/system/test_wishbone_core.py",
+        "tests/system/test_faults_on_simulator.py",
         "tests/sim/test_export.py",
     ),
     "addresses/": ("tests/rtl/addresses",),

@@ -35,10 +35,9 @@ from cppsim.testing import (
     random_machine,
     random_system,
 )
-from support.batches import batch_of, compare_batch, on_backend
+from support.batches import batch_of, compare_batch, compare_recording, on_backend
 from support.carriers import Part, RandomProgram
 from support.host_gpu import host_gpu
-from support.recordings import compare_recording
 from support.seeds import seeds, slow
 from support.written_once import write_once
 

@@ -1,23 +1,145 @@
-"""Lowering refuses some designs; passes and simplification leave results as they were."""
+"""Netlists: cells as plain ones, passes that leave results as they were, keys, and depths.
+
+Lowering refuses some designs. Expressions have one key exactly if one program can compute them.
+"""
 
 import random
 import sys
+from itertools import combinations, pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
+from amaranth import hdl
+from amaranth.hdl import (
+    Assert,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Format,
+    Fragment,
+    Module,
+    Print,
+    Shape,
+    Signal,
+    Value,
+    signed,
+    unsigned,
+)
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._nir import CombinationalCycle
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from cppsim import structure
 from cppsim.model.circuit import Circuit
-from cppsim.netlist.design import CellKind, NotPlain, PlainCell
+from cppsim.netlist.cells import CellWriter
+from cppsim.netlist.design import (
+    CellKind,
+    FormattedValue,
+    NotPlain,
+    PlainCell,
+    formatted,
+    from_words,
+    to_words,
+    word_count,
+)
 from cppsim.netlist.lowering import lower
 from cppsim.netlist.passes import trim
 from cppsim.netlist.simplify import folded, share
+from cppsim.running.depths import depths
+from cppsim.structure import open_constants, structure_of
 from support.plain_cells import number_of, random_cell, value_of
 from support.seeds import seeds
+
+VALUE = (2 << 16, 2 << 16 | 1, 2 << 16 | 2)
+ENABLE = 3 << 16
+PATTERNS = (("1-0", "011"), ("--1",), ())
+
+
+def cell(kind: str, **fields: Any) -> Any:
+    """Return a cell like one of Amaranth's type ``kind``."""
+    return type(kind, (SimpleNamespace,), {})(**fields)
+
+
+def test_one_match_is_several_matches_and_their_priority() -> None:
+    several, one = CellWriter(), CellWriter()
+    for number, patterns in enumerate(PATTERNS):
+        several.take(10 + number, cell("Matches", value=VALUE, patterns=patterns))
+    conditions = tuple(several.same[10 + number << 16] for number in range(len(PATTERNS)))
+    several.take(20, cell("PriorityMatch", en=ENABLE, inputs=conditions))
+    one.take(20, cell("Match", en=ENABLE, value=VALUE, patterns=PATTERNS))
+    result = range(20 << 16, (20 << 16) + len(PATTERNS))
+    assert one.cells == several.cells
+    assert [one.same[bit] for bit in result] == [several.same[bit] for bit in result]
+    assert one.same[result[2]] == 0
+
+
+@pytest.mark.parametrize("sign", ["u", "s"])
+@pytest.mark.parametrize(("turned", "straight"), [(">", "<"), (">=", "<=")])
+def test_a_greater_operand_is_the_second_of_the_lesser_comparison(
+    turned: str, straight: str, sign: str
+) -> None:
+    first, second = VALUE, tuple(bit + (1 << 16) for bit in VALUE)
+    writers = CellWriter(), CellWriter(), CellWriter()
+    writers[0].take(20, cell("Operator", operator=sign + turned, inputs=(first, second), width=1))
+    writers[1].take(20, cell("Operator", operator=sign + straight, inputs=(second, first), width=1))
+    writers[2].take(20, cell("Operator", operator=sign + straight, inputs=(first, second), width=1))
+    assert writers[0].cells == writers[1].cells != writers[2].cells
+
+
+@pytest.mark.parametrize("condition", [0, 1])
+def test_a_choice_of_a_constant_condition_is_made_once(condition: int) -> None:
+    chosen, writer = tuple(bit + (1 << 16) for bit in VALUE), CellWriter()
+    writer.select(VALUE, [(condition, chosen)], result := writer.new(len(VALUE)))
+    assert [writer.same[bit] for bit in result] == list(chosen if condition else VALUE)
+    assert not writer.cells
+
+
+def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
+        CellWriter().take(1, SimpleNamespace())
+
+
+# --- wide numbers ---------------------------------------------------------------------------------
+
+
+WORDS = [
+    (1, 1, 1, [1]),
+    ((1 << 64) - 1, 64, 1, [(1 << 64) - 1]),
+    (1 << 64, 65, 2, [0, 1]),
+    (5 << 128 | 7, 129, 3, [7, 0, 5]),
+]
+
+
+@pytest.mark.parametrize(("value", "width", "count", "words"), WORDS)
+def test_a_number_is_words_of_64_bits(value: int, width: int, count: int, words: list[int]) -> None:
+    assert word_count(width) == count
+    assert to_words(value, count) == words
+    assert from_words(words) == value
+
+
+def test_a_negative_number_has_the_words_of_its_complement() -> None:
+    assert to_words(-1, 2) == [(1 << 64) - 1] * 2
+    assert to_words(-(1 << 64), 2) == [0, (1 << 64) - 1]
+
+
+@pytest.mark.parametrize(
+    ("width", "value", "signed", "unsigned"),
+    [(4, 7, "7", "7"), (4, 8, "-8", "8"), (4, 15, "-1", "15"), (1, 1, "-1", "1"), (0, 0, "0", "0")],
+)
+def test_a_message_shows_a_value_with_its_sign(
+    width: int, value: int, signed: str, unsigned: str
+) -> None:
+    message = (
+        "a ",
+        FormattedValue(width, True, "d"),
+        ", b ",
+        FormattedValue(width, False, ">3d"),
+    )
+    assert formatted(message, [value, value]) == f"a {signed}, b {unsigned:>3}"
 
 
 def prepared(*, loop: bool) -> Design:
@@ -182,3 +304,95 @@ def test_other_names_for_bits_are_followed_to_their_ends() -> None:
     (kept,) = share([PlainCell(CellKind.AND, ((F,), (G,)), (A,))], same)
     assert kept.operands == ((D,), (H,))
     assert same == {F: D, E: D, G: H}
+
+
+# --- keys of expressions --------------------------------------------------------------------------
+
+a, b, c = (Signal(8, name=name) for name in "abc")
+one = Const(1, 8)
+
+DIFFERENT = """
+a + Const(1, 8); b + Const(1, 8); a - Const(1, 8); a + Const(1, 9); a + Const(1, signed(8))
+a + Const(1 << 69, 70); Const(1, 8) + a; -a; a - b; Cat(-a, b - c); Cat(a - b, -c)
+a.as_signed() + Const(1, 8); a[2:5]; a[1:5]; a[2:6]; b[2:5]; (a + b)[2:5]; a[2:5] + b
+a.bit_select(b, 3); a.bit_select(b, 4); a.word_select(b, 3); Cat(a, b); Cat(a, b, c)
+Cat(Cat(a, b), c); Mux(a, b, c); Mux(a, c, b); a.matches("1-------"); a.matches("0-------")
+(a + Const(1, 8)) ^ (b + Const(1, 8)); (a + one) ^ (b + one); (a + one) ^ (one + b)
+Cat(x := a + b, y := a - b, x, y, x); Cat(x := a + b, y := a - b, y, x, x)
+a & Const(1 << 69, 70); a & Const(1 << 68, 70); a & Const(1 << 68, signed(70))
+"""
+"""Expressions that differ in more than open constants."""
+
+TEXTS = [text.strip() for line in DIFFERENT.strip().splitlines() for text in line.split(";")]
+
+
+def made(text: str) -> Value:
+    value: Value = eval(text, {**vars(hdl), "a": a, "b": b, "c": c, "one": one})
+    return value
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_expression_made_anew_has_its_structure_which_is_that_of_the_walk(text: str) -> None:
+    value = made(text)
+    assert structure_of(made(text)) == structure_of(value) is not None
+    assert structure_of(value) == structure._walked(value, [])
+
+
+def test_expressions_that_differ_have_different_keys() -> None:
+    # The shapes of signals are those of their objects, which the key names.
+    keys = {text: (structure_of(made(text)) or ((), ()))[0] for text in TEXTS}
+    same = [(x, y) for x, y in combinations(keys, 2) if keys[x] == keys[y]]
+    assert not same
+
+
+@pytest.mark.parametrize("shape", [unsigned(8), signed(8), unsigned(64)])
+def test_constants_of_one_shape_are_open(shape: Shape) -> None:
+    for number in (0, 1, 77):
+        value = (a == Const(number, shape)) & (b == Const(2, shape))
+        known = structure_of((a == Const(3, shape)) & (b == Const(4, shape)))
+        assert structure_of(value) == (known and (known[0], (number, 2)))
+        assert [x.value for x in open_constants(value)] == [number, 2]
+
+
+def test_a_constant_at_two_places_is_open_once() -> None:
+    value = (a == one) | (b == one)
+    assert [id(x) for x in open_constants(value)] == [id(one)]
+
+
+def test_parts_that_are_unknown_have_no_structure() -> None:
+    assert structure_of(a + ClockSignal()) is None
+
+
+# --- depths ---------------------------------------------------------------------------------------
+
+
+def test_the_longest_path_counts() -> None:
+    m, inner = Module(), Module()
+    register, given, near, far, chosen, constant, chain = (
+        Signal(4, name=name)
+        for name in ("register", "given", "near", "far", "chosen", "constant", "chain")
+    )
+    m.submodules.inner = inner
+    m.d.sync += register.eq(chosen)
+    m.d.comb += [near.eq(register), constant.eq(3)]
+    inner.d.comb += far.eq(near + given)
+    with m.If(far[0]):
+        m.d.comb += chosen.eq(register)
+    # Bits of a signal may depend on others of it.
+    m.d.comb += chain.eq(Cat(chosen[0], ~chain[:3]))
+    m.submodules.memory = memory = Memory(shape=4, depth=4, init=[])
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(near)
+    found = depths(Fragment.get(m, None).prepare().fragment)
+    signals = (near, far, chosen, constant, chain, port.addr, port.data)
+    assert [found[x] for x in signals] == [1, 2, 3, 1, 4, 2, 3]
+    assert register not in found
+    assert given not in found
+
+
+def test_long_chains_are_measured() -> None:
+    m, signals = Module(), [Signal(name=f"signal{k}") for k in range(3000)]
+    for before, signal in pairwise(signals):
+        m.d.comb += signal.eq(before)
+    found = depths(Fragment.get(m, None).prepare().fragment)
+    assert [found[x] for x in signals[1:]] == list(range(1, 3000))

@@ -1,17 +1,97 @@
-"""Compares executors on random designs with random inputs.
+"""Random designs as submodules of one module, and executors compared on them.
 
     python -m support.fuzz COUNT [FIRST_SEED]
 
-compares ``COUNT`` designs of each kind; `make verify` compares the first ones.
+compares ``COUNT`` designs of each kind; `make verify` compares the first ones. No tests here.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
-from cppsim.testing import RandomDesign, random_expressions, random_system, trace
+from amaranth.hdl import DomainRenamer, Module
 
-from .packs import Make, compare_designs
+from cppsim.testing import RandomDesign, random_expressions, random_system, trace
+from support.seeds import SINGLE
+
+MOST = 15
+"""Designs of a pack at most."""
+
+Make = Callable[[int], RandomDesign]
+"""A function that makes the random design of a seed."""
+
+Compare = Callable[[Sequence[int]], int]
+"""Compares the designs of some seeds side by side, and returns how many values.
+
+Raises ``AssertionError`` for a difference.
+"""
+
+
+def in_packs(seeds: Sequence[int]) -> list[Sequence[int]]:
+    """Divide ``seeds`` into packs of up to `MOST`."""
+    return [seeds[first : first + MOST] for first in range(0, len(seeds), MOST)]
+
+
+def side_by_side(designs: Mapping[int, RandomDesign]) -> dict[int, RandomDesign]:
+    """Return ``designs`` as submodules of one module, which is the module of each.
+
+    A clock of the design of seed 7 is then called ``seed7_sync`` instead of ``sync``. A single
+    design stays as it is. The given designs cannot be used afterwards: this renames their
+    clock domains.
+    """
+    if len(designs) == 1:
+        return dict(designs)
+    top = Module()
+    packed = {}
+    for seed, design in designs.items():
+        names = {name: f"seed{seed}_{name}" for name in design.domains}
+        top.submodules[f"seed{seed}"] = DomainRenamer(names)(design.module)
+        clocks = {names[name]: period for name, period in design.clocks.items()}
+        packed[seed] = replace(design, module=top, clocks=clocks, domains=tuple(names.values()))
+    return packed
+
+
+def merged(designs: Collection[RandomDesign]) -> RandomDesign:
+    """Return the designs that `side_by_side` returned as one design."""
+    (module,) = {design.module for design in designs}
+    return RandomDesign(
+        module,
+        [signal for design in designs for signal in design.inputs],
+        [signal for design in designs for signal in design.outputs],
+        {name: period for design in designs for name, period in design.clocks.items()},
+        [name for design in designs for name in design.domains],
+    )
+
+
+def compare_designs(
+    make: Make,
+    seeds: Sequence[int],
+    compare: Callable[[dict[int, RandomDesign]], int],
+) -> int:
+    """Compare the designs that ``make`` returns for ``seeds`` as `compare_pack` does."""
+    return compare_pack(
+        seeds, lambda some: compare(side_by_side({seed: make(seed) for seed in some}))
+    )
+
+
+def compare_pack(seeds: Sequence[int], compare: Compare) -> int:
+    """Compare the designs of ``seeds`` side by side, and each alone where that fails.
+
+    The ``AssertionError`` then names the seed which ``compare([seed])`` replays, as the test does
+    with that seed as `SINGLE`.
+    """
+    try:
+        return compare(seeds)
+    except AssertionError as together:
+        for seed in seeds:
+            try:
+                compare([seed])
+            except AssertionError as alone:
+                raise AssertionError(f"seed {seed}: {alone}; {SINGLE}={seed} replays it") from None
+        text = f"seeds {seeds[0]} to {seeds[-1]} side by side, and none of them alone: {together}"
+        raise AssertionError(text) from together
+
 
 EXPRESSIONS, STEPS = 200, 200
 """Expressions per design of expressions, and steps per design, in long runs."""

@@ -20,8 +20,8 @@ from bitlane.links.line import Batch
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.board.driver import DriverDevice
+from support.command_line import opens
 from support.host.arrays import TYPES, link_of, model, random, same
-from support.host.command_lines import opens
 from support.host.model_link import ModelLink
 from support.host.network import network_board
 from support.host.refusals import takes_or_refuses

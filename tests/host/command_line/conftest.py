@@ -8,7 +8,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from support.host.model_runner import not_model
+from support.host.model_files import not_model
 from support.host.onnx_models import model_of, node, tensor
 
 A = np.array([1, 2, 3], np.uint8)

@@ -21,7 +21,7 @@ from bitlane.command_line import cli
 from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
 from bitlane.version import __version__
 from support.command_line import CommandLine
-from support.host.model_runner import not_model
+from support.host.model_files import not_model
 
 Add = Callable[[cli.Subparsers], None]
 Install = Callable[..., None]

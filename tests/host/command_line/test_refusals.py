@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.host.command_lines import refusals
+from support.command_line import refusals
 
 pytestmark = pytest.mark.usefixtures("folder")
 

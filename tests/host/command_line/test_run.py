@@ -14,10 +14,9 @@ from bitlane.links.link import Link
 from bitlane.model_file import ModelFileError, load_model
 from bitlane.onnx.whole import OTHERWISE
 from bitlane_rtl.abi import Op
-from support.command_line import CommandLine
-from support.host.command_lines import contents, opens
-from support.host.model_driver import NotingLink
-from support.host.model_runner import buffer, not_model
+from support.command_line import CommandLine, contents, opens
+from support.host.model_files import buffer, not_model
+from support.host.model_link import NotingLink
 from support.host.onnx_models import model_of, node
 
 pytestmark = pytest.mark.usefixtures("folder")

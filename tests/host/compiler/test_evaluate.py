@@ -17,15 +17,16 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
 from support.host.arrays import random
 from support.host.expressions import (
     Program,
+    download,
     expect_numpys,
     later,
     now_and_then,
     one_by_one,
     play,
     programs,
+    upload,
 )
 from support.host.model_link import ModelLink
-from support.host.tensors import download, upload
 from support.seeds import examples
 
 MEMORY = 1 << 16

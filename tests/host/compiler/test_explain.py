@@ -17,8 +17,8 @@ from bitlane.driver.driver import Driver
 from bitlane.driver.geometry import Geometry
 from bitlane.lowering import cost
 from bitlane_rtl.abi import Op
+from support.host.expressions import upload
 from support.host.model_link import ModelLink
-from support.host.tensors import upload
 
 
 @pytest.fixture

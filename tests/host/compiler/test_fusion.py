@@ -30,8 +30,8 @@ from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, RowTooLongError, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import random
+from support.host.expressions import download, upload
 from support.host.model_link import ModelLink
-from support.host.tensors import download, upload
 
 SIZE = 1024
 

@@ -18,7 +18,7 @@ from bitlane.dml import (
     TensorFlags,
 )
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, XOR, Bench
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused
 
 U8 = BufferTensorDesc(DataType.UINT8, [4])

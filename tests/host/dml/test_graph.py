@@ -27,7 +27,7 @@ from support.host.dml_bench import (
     distances,
     run,
 )
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from support.host.dml_bench import (
     distances,
     refusals,
 )
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused
 
 LEVEL = FeatureLevel.LEVEL_6_4

@@ -29,7 +29,7 @@ from bitlane.dml import (
 )
 from bitlane.dml.operators import OPERATOR_DESCS, NodeDesc, OperatorDesc
 from bitlane_rtl.abi import Mode, Op
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.seeds import examples
 from support.system.jobs import Job, jobs
 from support.system.jobs import evaluate as evaluate_jobs

@@ -27,7 +27,7 @@ from support.host.dml_bench import (
     Bench,
     refusals,
 )
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused, takes_or_refuses
 
 INVALID, UNSUPPORTED = "E_INVALIDARG", "DXGI_ERROR_UNSUPPORTED"

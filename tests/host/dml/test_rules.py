@@ -10,7 +10,7 @@ from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel, TensorFlags
 from bitlane.dml.operators import OPERATOR_DESCS, OperatorDesc
 from bitlane_rtl.abi import Lane
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, XOR
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused
 
 UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64

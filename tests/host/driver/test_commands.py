@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
     record_words,
     seal,
 )
-from support.host.model_driver import NotingLink
+from support.host.model_link import NotingLink
 
 DENSE = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 64, Walk(0x1001, 0x1040), None, Walk(0, 63))
 

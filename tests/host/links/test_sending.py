@@ -1,17 +1,35 @@
-"""A link sends fragments in the right order and size, and waits for their answers."""
+"""A link sends fragments in the right order and size, and waits for their answers.
 
+Long writes take a quicker way as long as every answer is the next one.
+"""
+
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
-from bitlane.links.line import LEAST_BATCH, Fragment
+from bitlane.errors import LinkError
+from bitlane.links.counts import Counts
+from bitlane.links.datagrams import DatagramLine
+from bitlane.links.flight import InFlight
+from bitlane.links.line import LEAST_BATCH, Batch, Fragment, Reply
+from bitlane.links.pending import Pending
 from bitlane.links.predicted import duration
+from bitlane.links.sender import Sender
 from bitlane.links.serial_frames import SERIAL
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane.links.transfer_queue import TransferQueue
+from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
+from support.board.line import ModelSocket
+from support.board.model import MemoryDevice
+from support.ethernet.datagrams import datagram_of
+from support.host.network import ServedRules
 from support.host.replies import view
+from support.host.transfers import BASE, expect_write, nth
+from support.serial.frames import Reply as ModelReply
 
 
 def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
@@ -175,3 +193,199 @@ def test_copies_of_answers_stretch_the_wait_only_until_it_is_measured() -> None:
 )
 def test_a_duration_has_three_digits_and_a_unit(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
+
+
+# --- long writes ----------------------------------------------------------------------------------
+
+SESSION = 0x12345678
+LINE = DatagramLine(SESSION)
+FULL = 1440
+"""Bytes of data that fill a packet."""
+
+END = BASE + (1 << 17)
+"""The end of the board's memory."""
+
+
+def answer(number: int) -> bytes:
+    """Return the answer to the packet of a full write whose first number is ``number``."""
+    return datagram_of(SESSION, [ModelReply(number + k, Answer.DONE).content for k in range(3)])
+
+
+@pytest.mark.parametrize("packets", [1, 19, STREAM_PACKETS])
+def test_the_answers_are_those_of_the_contract(packets: int) -> None:
+    for number in (0, 1, 2, 250, 255, 5000, *range(SEQUENCES - 9, SEQUENCES)):
+        expected = b"".join(answer(number + 3 * k) for k in range(packets))
+        assert LINE.answers(number, packets) == expected
+
+
+def test_the_answers_repeat_when_all_numbers_are_used() -> None:
+    found = LINE.answers(7, SEQUENCES + 1)
+    assert found == b"".join(answer(7 + 3 * k) for k in range(SEQUENCES + 1))
+
+
+def stream(sent: int, answered: int = 0) -> WriteStream:
+    """Return a stream of 20 packets from number 250 on, with a window of ``sent``."""
+    content = memoryview(bytes(20 * FULL))
+    pending = Pending(250, 1, 20, [Fragment(Request.WRITE, BASE, content)], frames=3)
+    pending.batch = Batch(bytes(20 * 1472), 1472)
+    made = WriteStream(pending, sent - answered, LINE.answers(250, 20), answered=answered)
+    assert made.batch() is not None
+    return made
+
+
+def test_the_next_answers_are_taken() -> None:
+    it = stream(10)
+    batches = [Batch(answer(250) + answer(253), 20), Batch(answer(256), 20)]
+    assert it.take(batches) == (3, [])
+    assert (it.answered, it.sent, it.received_bytes) == (3, 10, 60)
+    batch = it.batch()
+    assert batch is not None
+    assert (len(batch.content), it.sent) == (3 * 1472, 13)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        Batch(answer(253), 20),
+        Batch(answer(247), 20),
+        Batch(answer(250) + answer(256), 20),
+        Batch(answer(250) + answer(250), 20),
+        Batch(answer(250) + answer(253), 40),
+        Batch(answer(250) + answer(253)[:-1], 20),
+        Batch(b"".join(answer(250 + 3 * k) for k in range(11)), 20),
+        Batch(datagram_of(SESSION + 1, [answer(250)[4:-4]]), 20),
+    ],
+)
+def test_anything_else_is_left(batch: Batch) -> None:
+    good = Batch(answer(250), 20)
+    assert stream(10).take([batch]) == (0, [batch])
+    assert stream(10).take([batch, good]) == (0, [batch, good])
+
+
+def test_no_flipped_bit_is_taken() -> None:
+    sound = answer(250) + answer(253)
+    for bit in range(8 * len(sound)):
+        flipped = bytearray(sound)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert stream(10).take([Batch(bytes(flipped), 20)])[0] == 0
+
+
+@pytest.fixture
+def line() -> ModelSocket:
+    line = ModelSocket()
+    line.board.in_order = False
+    return line
+
+
+PACKETS = 34
+"""Packets of a write: three windows and a part."""
+
+DATA = Random(1).randbytes(PACKETS * FULL + 700)
+
+
+@pytest.mark.parametrize(("offset", "rest"), [(0, 700), (4, 700), (5, 704), (7, 704)])
+def test_a_long_write_needs_no_decoding(
+    line: ModelSocket, monkeypatch: pytest.MonkeyPatch, offset: int, rest: int
+) -> None:
+    """But of the packet that the rest does not fill, and of one before the first whole word."""
+    decoded: list[int] = []
+    decode = DatagramLine.decode
+    link = line.link()
+
+    def spy(line: DatagramLine, content: bytes | memoryview, size: int) -> tuple[list[Reply], int]:
+        decoded.append(len(content) // size)
+        return decode(line, content, size)
+
+    monkeypatch.setattr(DatagramLine, "decode", spy)
+    before = replace(link.counts)
+    expect_write(link, line.board.device, DATA, offset)
+    counts = link.counts
+    assert decoded == [1] * (1 + bool(offset % 4))
+    assert counts.requests - before.requests == 3 * PACKETS + 2
+    assert counts.answers - before.answers == 3 * PACKETS + 2
+    assert counts.received_bytes - before.received_bytes == 20 * PACKETS + 16
+    assert counts.sent_bytes - before.sent_bytes == 1472 * PACKETS + rest + 2 * 8 + 8
+    assert (counts.repeated, counts.damaged) == (0, 0)
+
+
+def test_a_write_of_several_streams() -> None:
+    line = ModelSocket(ServedRules(MemoryDevice(memory_bytes=1 << 20)))
+    link = line.link()
+    data = Random(2).randbytes(2 * STREAM_PACKETS * FULL + 5 * FULL + 3)
+    expect_write(link, line.board.device, data, 5)
+    assert link.counts.repeated == 0
+
+
+def test_a_write_beyond_the_memory_is_refused_and_the_link_goes_on(line: ModelSocket) -> None:
+    link, device = line.link(), line.board.memory_device
+    first = END - 12 * FULL - 480
+    with pytest.raises(LinkError, match=f"refused the WRITE of 480 bytes at {END:#x}"):
+        link.write(first, DATA)
+    assert bytes(device.memory[first - BASE :]) == DATA[: END - first]
+    assert not any(device.memory[: first - BASE])
+    expect_write(link, device, DATA, 5)
+
+
+def test_the_interrupt_line_is_seen_in_a_long_write(line: ModelSocket) -> None:
+    link, device = line.link(), line.board.memory_device
+    # The second write has no packet that is decoded.
+    for level, data, offset in ((True, DATA, 5), (False, DATA[: 20 * FULL], 4)):
+        device.interrupt = level
+        expect_write(link, device, data, offset)
+        assert vars(link)["_interrupt"] is level
+
+
+def test_reads_wait_for_a_long_write_to_the_control_window(line: ModelSocket) -> None:
+    data = Random(4).randbytes(20 * FULL)
+    (first,) = line.link().exchange(
+        [(BASE, data), (CONTROL_BASE + 0x1000, bytes(4))], [(BASE, len(data))]
+    )
+    assert first.tobytes() == data
+    assert line.board.memory_device.window_writes == [(0x1000, bytes(4))]
+
+
+def test_a_silent_board_is_an_error_in_time(line: ModelSocket) -> None:
+    passed = 0
+
+    def pulled(datagrams: list[bytes]) -> list[bytes]:
+        nonlocal passed
+        passed += len(datagrams)
+        return datagrams if passed < 20 else []
+
+    link = line.link()
+    line.down, line.latency = pulled, 0.15
+    start = line.now
+    with pytest.raises(LinkError, match="no answer for 10 s to a WRITE of 480 bytes"):
+        link.write(BASE, DATA)
+    # A round, 10 s of silence, and a new greeting and a farewell, each sent three times.
+    assert 10.3 <= line.now - start < 11.2
+
+
+def test_a_loss_after_a_longer_time_than_the_timeout_is_repeated(line: ModelSocket) -> None:
+    link = line.link()
+    line.latency = 4.0
+    line.up = nth(25, lambda x: [])
+    expect_write(link, line.board.device, DATA, 5)
+
+
+def test_what_follows_the_next_answers_is_read(line: ModelSocket) -> None:
+    link = line.link()
+    line.down = nth(14, lambda x: [x[0][:-4], *x[1:]])
+    expect_write(link, line.board.device, DATA, 5)
+    assert (link.counts.damaged, link.counts.repeated) == (1, 1)
+
+
+def test_unanswered_packets_of_a_stream_are_in_flight_afterwards() -> None:
+    flight = InFlight(7)
+    sender = Sender(LINE, flight, 1 << 14, Counts())
+    transfers = TransferQueue([(BASE, memoryview(bytes(20 * FULL)))])
+    ahead = sender.ahead(transfers, STREAM_PACKETS)
+    assert ahead is not None
+    assert (ahead[0].packets, ahead[1]) == (20, 10)
+    sender.record(ahead[0], 10, 4, transfers)
+    [left] = flight.batches
+    assert (left.first, left.packets, left.transmission) == (7 + 3 * 4, 6, 5)
+    assert sender.ahead(transfers, STREAM_PACKETS) is None
+    assert len(sender.batches(transfers)) == 1
+    later = flight.batches[1]
+    assert (later.first, later.packets, later.transmission) == (7 + 3 * 10, 4, 11)

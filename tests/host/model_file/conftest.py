@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.host.model_runner import Runner
+from support.host.model_files import Runner
 
 
 @pytest.fixture(autouse=True)

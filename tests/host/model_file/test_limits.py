@@ -12,9 +12,8 @@ import pytest
 from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Op
 from support.command_line import CommandLine
-from support.host.model_driver import ModelDriver
-from support.host.model_files import changed, expect_error
-from support.host.model_runner import Runner, buffer, not_model, tensor
+from support.host.model_files import Runner, buffer, changed, expect_error, not_model, tensor
+from support.host.model_link import ModelDriver
 
 DIGITS = "7" * 5000
 COMMAND = "commands[0]"

@@ -17,8 +17,7 @@ from bitlane.dml import (
 from bitlane.model_file import ModelFileError
 from bitlane.model_file.json_text import parse_json
 from bitlane.model_file.model import Binding, Dispatch, Print, WriteFile
-from support.host.model_files import MODEL, SQUARE, TENSORS, changed, load
-from support.host.model_runner import buffer
+from support.host.model_files import MODEL, SQUARE, TENSORS, buffer, changed, load
 from support.seeds import seeds
 
 OP, COMMAND = "dispatchables.x", "commands[0]"

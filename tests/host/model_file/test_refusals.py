@@ -15,8 +15,18 @@ from PIL import Image
 
 from bitlane.dml import FeatureLevel
 from bitlane.model_file import ModelFileError, load_model
-from support.host.model_files import DELETE, MODEL, SQUARE, TENSORS, changed, found_at, load, refuse
-from support.host.model_runner import buffer, tensor
+from support.host.model_files import (
+    DELETE,
+    MODEL,
+    SQUARE,
+    TENSORS,
+    buffer,
+    changed,
+    found_at,
+    load,
+    refuse,
+    tensor,
+)
 
 LONG = "x" * 300
 

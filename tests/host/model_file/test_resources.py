@@ -12,7 +12,7 @@ from bitlane.model_file import ModelFileError
 from bitlane.model_file.model import Resource
 from bitlane.model_file.node import Node
 from bitlane.model_file.resources import read_resource
-from support.host.model_runner import buffer
+from support.host.model_files import buffer
 
 
 def read(value: object, folder: Path = Path()) -> Resource:

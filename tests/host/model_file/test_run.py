@@ -11,8 +11,7 @@ from PIL import Image
 from bitlane import dml
 from bitlane.model_file import ModelFileError
 from bitlane.model_file.results import BusyCycles, Comparison, compare, measure
-from support.host.model_files import changed
-from support.host.model_runner import Runner, buffer, not_model, tensor
+from support.host.model_files import Runner, buffer, changed, not_model, tensor
 
 DESC, BINDINGS = "dispatchables.not.desc", "commands[0].bindings"
 

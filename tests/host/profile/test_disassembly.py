@@ -16,10 +16,9 @@ from bitlane.model_file import load_model, prepare, run
 from bitlane.profile.disassembly import command_text, lower_model
 from bitlane.profile.figures import draw_walk, streams, walk_addresses
 from bitlane_rtl.abi import Lane, Mode, Op
-from support.command_line import CommandLine
-from support.host.command_lines import opens
-from support.host.model_driver import NotingLink
-from support.host.model_runner import not_model
+from support.command_line import CommandLine, opens
+from support.host.model_files import not_model
+from support.host.model_link import NotingLink
 from support.seeds import seeds
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

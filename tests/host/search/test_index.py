@@ -22,13 +22,13 @@ from support.host.indexes import (
     ARRAY,
     METRICS,
     WIDE_ARRAY,
+    all_distances,
     answer,
     expect_equal,
     expect_found,
     index_of,
     taken,
 )
-from support.host.neighbours import all_distances
 from support.seeds import examples, stride
 
 

@@ -19,6 +19,7 @@ from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 from cppsim import Model
 from support.ethernet.line import (
     HEAD,
+    PLATFORM,
     Burst,
     bursts_on,
     checked,
@@ -29,7 +30,6 @@ from support.ethernet.line import (
     run,
     with_fcs,
 )
-from support.ethernet.pins import PLATFORM
 
 PORTS = ("o__valid", "o__byte", "o__end", "o__good")
 

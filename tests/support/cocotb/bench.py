@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Port, Status, register
 from bitlane_rtl.configuration import Configuration
-from support.cocotb.commands import Outcome, expected
+from support.commands import Outcome, expected
 from support.rtl.records import Task, pack
 
 CORE = "BITLANE_CORE"

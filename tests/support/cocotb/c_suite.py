@@ -17,9 +17,8 @@ from bitlane.driver.commands import encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Op, Status, register
 from support.c_driver import CDriver, command_of, compiled
 from support.cocotb.bench import Bench
-from support.cocotb.commands import random_commands
 from support.cocotb.suite import commands
-from support.commands import logic
+from support.commands import logic, random_commands
 from support.rtl.records import Task
 
 _LOOKS = 2000

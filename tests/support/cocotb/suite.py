@@ -11,8 +11,7 @@ from cocotbext.axi import AxiResp
 
 from bitlane_rtl.abi import ABI_VERSION, BEATS_PER_BLOCK, IDENTITY, Op, Status, register
 from support.cocotb.bench import COMMANDS, Bench
-from support.cocotb.commands import expected, random_commands
-from support.commands import logic
+from support.commands import expected, logic, random_commands
 from support.rtl.records import Task
 
 _SIZE = 600

@@ -12,8 +12,7 @@ from cocotb.triggers import ClockCycles, Event, RisingEdge
 
 from bitlane_rtl.abi import IDENTITY, WORD_BYTES, Op, Status, register
 from support.cocotb.bench import SEED, Bench, Memory, configuration
-from support.cocotb.commands import random_commands
-from support.commands import logic
+from support.commands import logic, random_commands
 
 _NS = 10
 _OUTPUTS = ("we", "adr", "sel", "dat")

@@ -14,8 +14,8 @@ from bitlane_boards.flow.top import Top
 from bitlane_rtl.configurations import copy
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 from bitlane_sim.export.backend import Port, verilog
+from support.ethernet.line import PLATFORM
 from support.ethernet.packets import BOARD
-from support.ethernet.pins import PLATFORM
 
 CONFIGURATION = replace(copy(64, block_ram=True), memory_bytes=1 << 14)
 

@@ -8,7 +8,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, FeatureLevel
-from support.host.model_driver import ModelDriver
+from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused
 
 REMOVED = "DXGI_ERROR_DEVICE_REMOVED"

@@ -16,8 +16,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 from PIL import Image
 
-from support.host.model_files import MODEL
-from support.host.model_runner import buffer, not_model
+from support.host.model_files import MODEL, buffer, not_model
 from support.host.onnx_models import made_up
 
 NAMES = [

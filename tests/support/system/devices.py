@@ -1,11 +1,12 @@
 """The simulated devices that the tests of the whole path run on.
 
 Three circuits in all, because each is compiled once: the default one (64 bits, two read ports), a
-narrow one with little memory, and a wide one. How their memory behaves costs no compilation.
+narrow one with little memory, and a wide one. How their memory behaves costs no compilation. Guard
+bytes are on both sides of every allocation.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitlane
+from bitlane import Device
+from bitlane.driver.allocator import ALIGNMENT, Allocation, Allocator
 from bitlane.driver.driver import Driver
 from bitlane_rtl.configurations import one_port
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
 from support.seeds import slow
 from support.sim.wishbone_system import wishbone_simulator
-from support.system.guards import guard
 
 DEFAULT = "sim:compiled"
 NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
@@ -85,3 +87,64 @@ def heal(device: bitlane.Device | Driver) -> None:
 def noise(size: int, seed: int) -> NDArray[np.uint8]:
     """``size`` random bytes that ``seed`` gives."""
     return np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+
+
+_GUARD = (np.arange(ALIGNMENT, dtype=np.uint8) * 37 + 0x5B).astype(np.uint8)
+
+
+class GuardedAllocator(Allocator):
+    """Allocates with guard bytes before and behind, and notes which have been written over.
+
+    The bytes behind begin at the first one that the caller did not ask for.
+    """
+
+    def __init__(self, base: int, memory: NDArray[np.uint8]) -> None:
+        super().__init__(base, memory.size)
+        self._base = base
+        self._memory = memory
+        self._whole: dict[Allocation, Allocation] = {}
+        self.damaged: list[str] = []
+
+    def largest(self) -> int:
+        return max(0, super().largest() - 2 * ALIGNMENT)
+
+    @property
+    def taken(self) -> Mapping[Allocation, int]:
+        return {piece: piece.address + piece.size for piece in self._whole}
+
+    @property
+    def free_bytes(self) -> int:
+        return max(0, super().free_bytes - 2 * ALIGNMENT)
+
+    def allocate(self, size: int) -> Allocation:
+        whole = super().allocate(max(size, 1) + 2 * ALIGNMENT)
+        piece = Allocation(whole.address + ALIGNMENT, size)
+        self._whole[piece] = whole
+        for guard in self._guards(piece):
+            guard[:] = _GUARD
+        return piece
+
+    def free(self, piece: Allocation) -> None:
+        if piece not in self._whole:
+            super().free(piece)
+        for side, guard in zip(("before", "behind"), self._guards(piece), strict=True):
+            wrong = np.nonzero(guard != _GUARD)[0]
+            if wrong.size:
+                self.damaged.append(f"{piece}: bytes {wrong.tolist()} of the guard {side} it")
+        super().free(self._whole.pop(piece))
+
+    def _guards(self, piece: Allocation) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        start = piece.address - self._base
+        end = start + max(piece.size, 1)
+        return self._memory[start - ALIGNMENT : start], self._memory[end : end + ALIGNMENT]
+
+
+def guard(device: Device) -> GuardedAllocator:
+    """Guard all later allocations of ``device``, a simulated one."""
+    driver = device.driver
+    memory = driver.link.memory_view
+    assert memory is not None
+    guarded = GuardedAllocator(driver.geometry.memory_base, memory)
+    assert not driver.allocator.pieces
+    driver._allocator = guarded
+    return guarded

@@ -11,8 +11,7 @@ from cppsim.batch.bitslice.levels import LevelCall, Levels
 from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Network
 from cppsim.batch.bitslice.phase import Call, Output, Phase
 from cppsim.netlist.design import Bits, CellKind, PlainCell
-from support.gate_networks import evaluated, random_network
-from support.plain_cells import number_of, random_cell, value_of
+from support.plain_cells import evaluated, number_of, random_cell, random_network, value_of
 from support.seeds import seeds
 
 _CASES = 64
