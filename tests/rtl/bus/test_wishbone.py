@@ -1,6 +1,7 @@
 """The Wishbone manager transfers every beat once, in the cycles that its docstring states."""
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -12,17 +13,9 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory as Storage
 
 from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
+from support.rtl.bursts import beats_to_write, bursts_of
 from support.rtl.memory import Memory, WishboneMemory
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    compiled,
-    elaborated,
-    simulate,
-)
+from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, later, simulate
 from support.seeds import slow
 
 SIZE = 1 << 12
@@ -42,42 +35,36 @@ def memory(width: int, bad: range = range(0)) -> Memory:
     return Memory(data, width // 8, lambda address: address in bad)
 
 
-def requests(bursts: list[Burst], width: int) -> list[dict[str, int]]:
+def requests(bursts: Sequence[Burst], width: int = 32) -> list[dict[str, int]]:
     return [{"address": beat * width // 8, "length": length - 1} for beat, length in bursts]
 
 
 def transfer(
     dut: WishboneManager,
     slave: WishboneMemory,
-    width: int,
+    width: int = 32,
     *,
-    reads: list[Burst],
-    writes: list[Burst],
-    beats: list[dict[str, int]] | None = None,
-    stalls: Stalls = NO_STALLS,
+    reads: Sequence[Burst] = (),
+    writes: Sequence[Burst] = (),
+    **options: Any,
 ) -> Any:
     """Run the bursts on ``dut`` before ``slave``; return the sources and sinks, by port."""
-    beats = beats or [
-        {"data": beat, "strobe": (1 << width // 8) - 1, "last": offset == length - 1}
-        for beat, length in writes
-        for offset in range(length)
-    ]
-    ports: dict[str, Any] = {}
-    if reads:
-        ports["ask"] = Source(dut.read.request, requests(reads, width), stalls, "ask")
-        ports["data"] = Sink(dut.read.data, sum(length for _, length in reads), stalls, "data")
-    if writes:
-        ports["write"] = Source(dut.write.request, requests(writes, width), stalls, "write")
-        ports["beats"] = Source(dut.write.data, beats, stalls, "beats")
-        ports["response"] = Sink(dut.write.response, len(writes), stalls, "response")
+    ports = bursts_of(
+        SimpleNamespace(a=dut.read, write=dut.write),
+        a=requests(reads, width),
+        write=requests(writes, width),
+        **options,
+    )
+    due = sum(length for _, length in reads) + len(writes)
 
     async def falls(ctx: Any) -> None:
-        while not all(len(x.bits) == x._count for x in ports.values() if isinstance(x, Sink)):
-            await ctx.tick()
         await ctx.tick().repeat(2)
         assert not ctx.get(dut.bus.cyc), "CYC stays"
 
-    simulate(dut, *ports.values(), falls, background=[slave])
+    def is_answered() -> bool:
+        return due == sum(len(x.bits) for x in ports.values() if isinstance(x, Sink))
+
+    simulate(dut, *ports.values(), later(falls, is_answered), background=[slave])
     return SimpleNamespace(**ports)
 
 
@@ -90,7 +77,6 @@ def drawn(rng: random.Random, count: int, low: int, high: int) -> list[Burst]:
 @pytest.mark.parametrize(
     ("width", "in_flight", "block_ram"), [(32, 16, False), slow(64, 4, False), (128, 16, True)]
 )
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_reads_and_writes_at_once(
     stalls: Stalls, width: int, in_flight: int, block_ram: bool
 ) -> None:
@@ -101,15 +87,7 @@ def test_reads_and_writes_at_once(
     store = memory(width, bad)
     before = store.data.copy()
     reads, writes = drawn(rng, 40, 0, half), drawn(rng, 40, half, 2 * half)
-    beats = [
-        {
-            "data": rng.getrandbits(width),
-            "strobe": rng.getrandbits(width // 8),
-            "last": offset == length - 1,
-        }
-        for _, length in writes
-        for offset in range(length)
-    ]
+    beats = beats_to_write(requests(writes, width), rng, width)
     dut = manager(width, in_flight, block_ram=block_ram)
     slave = WishboneMemory(dut.bus, store, rng.randint(1, 9), stalls)
     ran = transfer(dut, slave, width, reads=reads, writes=writes, beats=beats, stalls=stalls)
@@ -119,7 +97,7 @@ def test_reads_and_writes_at_once(
         for beat, length in reads
         for offset in range(length)
     ]
-    found = [(x.data, bool(x.error), bool(x.last)) for x in ran.data.payloads]
+    found = [(x.data, bool(x.error), bool(x.last)) for x in ran.a.payloads]
     assert [x[1:] for x in found] == [x[1:] for x in expected]
     assert [x[0] for x in found if not x[1]] == [x[0] for x in expected if not x[1]]
     sent = iter(beats)
@@ -145,30 +123,30 @@ def test_reads_and_writes_at_once(
 def test_n_beats_take_n_cycles_and_a_constant(latency: int, block_ram: bool) -> None:
     dut, blocks = manager(block_ram=block_ram), [(16 * i, 16) for i in range(5)]
     late = latency + 1 + block_ram
-    for reads, writes in ((blocks, []), ([], blocks)):
-        slave = WishboneMemory(dut.bus, memory(32), latency)
-        ran = transfer(dut, slave, 32, reads=reads, writes=writes)
-        assert [x[0] for x in slave.requests] == list(range(1, 81))
-        if reads:
-            assert ran.data.cycles == list(range(late + 1, late + 81))
-        else:
-            assert ran.beats.cycles == list(range(80))
-            assert ran.response.cycles == [16 * (i + 1) + late for i in range(5)]
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    ran = transfer(dut, slave, reads=blocks)
+    assert [x[0] for x in slave.requests] == list(range(1, 81))
+    assert ran.a.cycles == list(range(late + 1, late + 81))
+    slave = WishboneMemory(dut.bus, memory(32), latency)
+    ran = transfer(dut, slave, writes=blocks)
+    assert [x[0] for x in slave.requests] == list(range(1, 81))
+    assert ran.beats.cycles == list(range(80))
+    assert ran.response.cycles == [16 * (i + 1) + late for i in range(5)]
 
 
 @pytest.mark.parametrize(("latency", "full"), [(12, True), (13, False)])
 def test_the_latency_up_to_which_every_cycle_has_a_request(latency: int, full: bool) -> None:
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32), latency)
-    transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(5)], writes=[])
+    transfer(dut, slave, reads=[(16 * i, 16) for i in range(5)])
     assert ([x[0] for x in slave.requests] == list(range(1, 81))) == full
 
 
 def test_bursts_of_one_beat_follow_each_other_at_once() -> None:
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32))
-    ran = transfer(dut, slave, 32, reads=[(3 * i, 1) for i in range(40)], writes=[])
-    assert ran.data.cycles == list(range(3, 43))
+    ran = transfer(dut, slave, reads=[(3 * i, 1) for i in range(40)])
+    assert ran.a.cycles == list(range(3, 43))
 
 
 @pytest.mark.parametrize("latency", [1, 5])
@@ -176,13 +154,8 @@ def test_a_change_of_direction_costs_a_round_trip(latency: int) -> None:
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32), latency)
     bursts = 2 * BURSTS_PER_TURN
-    transfer(
-        dut,
-        slave,
-        32,
-        reads=[(16 * i, 16) for i in range(bursts)],
-        writes=[(512 + 16 * i, 16) for i in range(bursts)],
-    )
+    reads, writes = ([(first + 16 * i, 16) for i in range(bursts)] for first in (0, 512))
+    transfer(dut, slave, reads=reads, writes=writes)
     turn = 16 * BURSTS_PER_TURN
     cycles = [x[0] for x in slave.requests]
     assert [x[1] for x in slave.requests] == [i // turn % 2 == 1 for i in range(4 * turn)]
@@ -197,23 +170,14 @@ def test_a_burst_that_has_begun_ends_before_the_direction_changes(writes_first: 
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32))
     counts = {False: 1, True: 1} | {writes_first: BURSTS_PER_TURN + 2}
-    bursts = {
-        way: requests([(16 * i, 16) for i in range(count)], 32) for way, count in counts.items()
-    }
-    beats = [{"data": i, "strobe": 15, "last": i % 16 == 15} for i in range(16 * counts[True])]
-
-    def later(source: Source, wait: bool) -> Any:
-        async def run(ctx: Any) -> None:
-            await ctx.tick().repeat(1 + wait * (16 * BURSTS_PER_TURN + 8))
-            await source.run(ctx)
-
-        return run
-
+    asked = {way: requests([(16 * i, 16) for i in range(n)]) for way, n in counts.items()}
+    waits = {way: 1 + (way != writes_first) * (16 * BURSTS_PER_TURN + 8) for way in counts}
+    beats = beats_to_write(asked[True], random.Random(0))
     simulate(
         dut,
-        later(Source(dut.read.request, bursts[False]), writes_first),
-        later(Source(dut.write.request, bursts[True]), not writes_first),
-        later(Source(dut.write.data, beats), not writes_first),
+        later(Source(dut.read.request, asked[False]), waits[False]),
+        later(Source(dut.write.request, asked[True]), waits[True]),
+        later(Source(dut.write.data, beats), waits[True]),
         Sink(dut.read.data, 16 * counts[False]),
         Sink(dut.write.response, counts[True]),
         background=[slave],
@@ -255,19 +219,14 @@ def test_a_memory_of_classic_cycles_answers_in_the_cycle_of_the_request() -> Non
     beats = [{"data": 1000 + i, "strobe": 15, "last": i in (15, 20)} for i in range(21)]
     responses = Sink(dut.write.response, 2)
     data = Sink(dut.read.data, 48)
-
-    async def read(ctx: Any) -> None:
-        while len(responses.bits) < 2:
-            await ctx.tick()
-        await Source(dut.read.request, requests([(16 * i, 16) for i in range(3)], 32)).run(ctx)
-
+    read = Source(dut.read.request, requests([(16 * i, 16) for i in range(3)]))
     simulate(
         circuit,
-        Source(dut.write.request, requests([(16, 16), (32, 5)], 32)),
+        Source(dut.write.request, requests([(16, 16), (32, 5)])),
         Source(dut.write.data, beats),
         responses,
         data,
-        read,
+        later(read, lambda: len(responses.bits) == 2),
     )
     assert responses.bits == [0, 0]
     expected = [*range(16), *range(1000, 1021), *range(37, 48)]
@@ -278,7 +237,7 @@ def test_a_memory_of_classic_cycles_answers_in_the_cycle_of_the_request() -> Non
 def test_a_slow_memory_has_no_more_in_flight_than_the_parameter_says() -> None:
     dut = manager(in_flight=4)
     slave = WishboneMemory(dut.bus, memory(32), 30)
-    transfer(dut, slave, 32, reads=[(16 * i, 16) for i in range(3)], writes=[])
+    transfer(dut, slave, reads=[(16 * i, 16) for i in range(3)])
     assert slave.most == 4
 
 
@@ -286,27 +245,22 @@ def test_reads_pass_a_write_that_lacks_data() -> None:
     """Y of a command waits for A: a write that has begun must not hold up the reads."""
     dut = manager()
     slave = WishboneMemory(dut.bus, memory(32))
-    ask = Source(dut.read.request, requests([(0, 16), (16, 16)], 32))
-    data = Sink(dut.read.data, 32)
-    response = Sink(dut.write.response, 1)
+    data, response = Sink(dut.read.data, 32), Sink(dut.write.response, 1)
+    first, last = ({"data": 77 + beat, "strobe": 0xF, "last": beat} for beat in range(2))
 
-    async def write(ctx: Any) -> None:
-        request, beats = dut.write.request, dut.write.data
-        ctx.set(request.payload.address, 2048)
-        ctx.set(request.payload.length, 1)
-        ctx.set(request.valid, 1)
-        for beat in range(2):
-            while beat and len(data.bits) < 32:
-                await ctx.tick()
-            ctx.set(beats.payload.last, beat)
-            ctx.set(beats.payload.strobe, 0xF)
-            ctx.set(beats.payload.data, 77 + beat)
-            ctx.set(beats.valid, 1)
-            await ctx.tick().until(beats.ready)
-            ctx.set(beats.valid, 0)
-        ctx.set(request.valid, 0)
+    async def late(ctx: Any) -> None:
+        await Source(dut.write.data, [first]).run(ctx)
+        await later(Source(dut.write.data, [last]), lambda: len(data.bits) == 32)(ctx)
 
-    simulate(dut, ask, data, write, response, background=[slave])
+    simulate(
+        dut,
+        Source(dut.read.request, requests([(0, 16), (16, 16)])),
+        Source(dut.write.request, requests([(512, 2)])),
+        late,
+        data,
+        response,
+        background=[slave],
+    )
     assert response.bits == [0]
 
 

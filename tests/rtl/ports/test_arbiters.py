@@ -35,7 +35,7 @@ from support.rtl.bursts import (
 )
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins, controller
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, elaborated, simulate
+from support.rtl.streams import NO_STALLS, Stalls, clocked, compiled, elaborated, later, simulate
 
 B_ADDRESS = 0x8000_0000
 """Reader B's requests have this bit, reader A's do not."""
@@ -71,7 +71,6 @@ def beats(of: list[dict[str, int]]) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("block_ram", [False, True])
 @pytest.mark.parametrize("latency", [1, 12])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
     dut = compiled(ReadArbiter, 32, 32, 4, block_ram=block_ram)
     of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
@@ -91,7 +90,6 @@ def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
     assert memory.beats == list(range(1, 41))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
     dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
     memory = ReadServer(dut.port, OwnAddresses(), 2, stalls)
@@ -152,20 +150,11 @@ class Run:
                 stalls=Stalls(**vars(stalls) | {"seed": ord(name)}),
             )
             self.ports[name] = SimpleNamespace(**own)
-            benches += [self._after((late or {}).get(name, 0), each) for each in own.values()]
+            benches += [later(each, (late or {}).get(name, 0)) for each in own.values()]
             self._expect(own_bursts, iter(beats))
         simulate(dut, *benches, background=[self.server])
         self.written = memory.data.view("<u4").tolist()
         self.users = [address // WRITER_B for _, address, _ in self.server.requests]
-
-    @staticmethod
-    def _after(cycles: int, bench: Any) -> Any:
-        async def run(ctx: Any) -> None:
-            if cycles:
-                await ctx.tick().repeat(cycles)
-            await bench.run(ctx)
-
-        return run
 
     def _expect(self, asked: list[dict[str, int]], beats: Any) -> None:
         for burst in asked:
@@ -177,7 +166,6 @@ class Run:
 
 
 @pytest.mark.parametrize("latency", [0, 12])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_each_writer_gets_its_own_responses(stalls: Stalls, latency: int) -> None:
     dut = compiled(WriteArbiter, 32, 32, 4)
     asked = {"a": requests(25, 0), "b": requests(20, WRITER_B)}
@@ -200,7 +188,6 @@ def test_two_writers_are_granted_in_turn_without_a_lost_cycle(length: int) -> No
     assert ran.server.beats == list(range(40 * (length + 1)))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_a_stalled_port_is_shared_evenly_by_writers(stalls: Stalls) -> None:
     """The writers do not stall, so that both always request."""
     dut = compiled(WriteArbiter, 32, 32, 4)
@@ -239,20 +226,12 @@ def test_no_more_bursts_are_in_flight_than_it_can_remember(names: list[str]) -> 
     writes = "data" in names
     reader = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
     dut: Any = compiled(WriteArbiter, 32, 32, 4) if writes else reader
-    streams = [(getattr(dut.a, name), getattr(dut.port, name)) for name in names]
-
-    async def bench(ctx: Any) -> None:
-        if writes:
-            ctx.set(dut.a.data.payload.last, 1)
-        for asked, passed in streams:
-            ctx.set(asked.valid, 1)
-            ctx.set(passed.ready, 1)
-        for cycle in range(8):
-            for asked, passed in streams:
-                assert ctx.get(passed.valid) == ctx.get(asked.ready) == (cycle < 4)
-            await ctx.tick()
-
-    simulate(dut, bench)
+    inputs = {f"a.{name}.valid": 1 for name in names}
+    inputs |= {f"port.{name}.ready": 1 for name in names}
+    inputs |= {"a.data.payload.last": 1} if writes else {}
+    outputs = [port for name in names for port in (f"port.{name}.valid", f"a.{name}.ready")]
+    for levels in clocked(dut, [inputs] * 8, *outputs):
+        assert levels == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -325,7 +304,6 @@ def prepared(kind: str, shared: bool = True) -> tuple[Any, list[Any], Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_each_user_reads_what_it_wrote(stalls: Stalls, kind: str) -> None:
     """The engine uses the lower half of the memory, the host the upper one."""
     dut, chip, engine = prepared(kind)
@@ -347,19 +325,11 @@ def test_each_user_reads_what_it_wrote(stalls: Stalls, kind: str) -> None:
         ]
         benches.append((low, writing, reading))
 
-    def after(responses: Any, bench: Any) -> Any:
-        async def run(ctx: Any) -> None:
-            while len(responses.bits) < 25:
-                await ctx.tick()
-            await bench.run(ctx)
-
-        return run
-
     simulate(
         dut,
         *(bench for _, writing, _ in benches for bench in writing.values()),
         *(
-            after(writing["response"], bench)
+            later(bench, lambda responses=writing["response"]: len(responses.bits) == 25)
             for _, writing, reading in benches
             for each in reading
             for bench in each.values()

@@ -73,9 +73,11 @@ def lasts_of(requests: Sequence[dict[str, int]]) -> list[int]:
     return [int(i == entry["length"]) for entry in requests for i in range(entry["length"] + 1)]
 
 
-def beats_to_write(requests: Sequence[dict[str, int]], rng: random.Random) -> list[dict[str, int]]:
+def beats_to_write(
+    requests: Sequence[dict[str, int]], rng: random.Random, width: int = 8 * BYTES
+) -> list[dict[str, int]]:
     return [
-        {"data": rng.getrandbits(32), "strobe": rng.randrange(16), "last": last}
+        {"data": rng.getrandbits(width), "strobe": rng.getrandbits(width // 8), "last": last}
         for last in lasts_of(requests)
     ]
 

@@ -5,9 +5,10 @@ fails a test whose stream breaks the stream contract.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Literal, Protocol, TypeVar, cast
 
@@ -305,6 +306,42 @@ def simulate(
     simulation = _prepared.get(circuit) or _Simulation(circuit, "off")
     others = [*map(_function_of, background), _late(deadline)]
     simulation.run(list(map(_function_of, testbenches)), others)
+
+
+def clocked(
+    circuit: Any, inputs: Iterable[Mapping[str, Any]], *outputs: str
+) -> list[tuple[Any, ...]]:
+    """Set ``inputs`` in each cycle; return each of ``outputs`` in all cycles, before their edges.
+
+    Both are named by paths of members, like ``"o.valid"``. An input stays until it is set again.
+    """
+    seen: list[tuple[Any, ...]] = []
+    ports = [attrgetter(name)(circuit) for name in outputs]
+
+    async def drive(ctx: Any) -> None:
+        for cycle in inputs:
+            for name, value in cycle.items():
+                ctx.set(attrgetter(name)(circuit), value)
+            seen.append(tuple(ctx.get(port) for port in ports))
+            await ctx.tick()
+
+    simulate(circuit, drive)
+    return list(zip(*seen, strict=True))
+
+
+def later(bench: Runs | Testbench, start: int | Callable[[], bool]) -> Testbench:
+    """Return ``bench``, to begin after ``start`` cycles, or as soon as ``start`` returns true."""
+
+    async def run(ctx: Any) -> None:
+        if isinstance(start, int):
+            for _ in range(start):
+                await ctx.tick()
+        else:
+            while not start():
+                await ctx.tick()
+        await _function_of(bench)(ctx)
+
+    return run
 
 
 def _clocked(circuit: Elaboratable) -> Module:
