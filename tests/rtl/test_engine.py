@@ -25,7 +25,7 @@ from bitlane_rtl.engine import Engine
 from support.commands import RandomCommands, logic
 from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
 from support.rtl.records import Task, pack
-from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
+from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
 
@@ -50,7 +50,6 @@ def random_tasks(generator: random.Random, config: Configuration, count: int = 6
 @pytest.mark.parametrize(
     ("width", "ports"), [(32, 2), (64, 2), slow(32, 1), slow(64, 1), slow(128, 1), slow(128, 2)]
 )
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {ports} {seed}")
@@ -99,7 +98,6 @@ def test_reduced_engines(options: dict[str, Any], width: int) -> None:
     EngineBench(config, compile_it=False).check(random_tasks(generator, config, 8))
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("op", [Op.NOT, Op.XOR])
 def test_no_idle_cycle_between_queued_commands(width: int, op: Op) -> None:
     bench = EngineBench(configuration(data_width=width))
@@ -202,7 +200,6 @@ def test_ring_goes_round(stalls: Stalls) -> None:
     assert np.array_equal(bench.memory.data, expected)
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("wait", range(5))
 def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     width: int, wait: int
@@ -230,7 +227,6 @@ def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     assert np.array_equal(bench.memory.data, expected)
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("counts", [[2, 2], [1, 2], [2, 1, 2]])
 def test_runs_and_loops_of_one_and_two(width: int, counts: list[int]) -> None:
     bench = EngineBench(configuration(data_width=width))
@@ -284,7 +280,6 @@ def test_stalls_are_the_cycles_in_which_a_read_is_open_and_no_beat_comes(latency
     assert counted == expected
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
     """Rows of 46 beats: whole blocks follow a block with an extra beat, while the writer waits."""
     bench = EngineBench(Configuration(data_width=width, memory_bytes=1 << 13, fifo_beats=64))

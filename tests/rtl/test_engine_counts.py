@@ -21,7 +21,7 @@ from support.rtl.bench import (
     sums,
 )
 from support.rtl.records import Task
-from support.rtl.streams import ALL_STALLS, STALLS, Stalls
+from support.rtl.streams import STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.seeds import slow
 
@@ -36,7 +36,6 @@ from support.seeds import slow
         *(slow(width, {"read_ports": 1}) for width in (32, 64, 128)),
     ],
 )
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_rows_of_every_length_at_any_byte(
     width: int, options: dict[str, Any], stalls: Stalls
 ) -> None:
@@ -105,7 +104,6 @@ def test_sums_may_go_backwards_and_stand_apart(width: int) -> None:
     bench.check([backwards, sums(Op.COUNT, rows(5, 33, 4, 0), None, HALF + 1000, 36)])
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
     bench = EngineBench(configuration(data_width=width))
     size = width // 8
@@ -119,7 +117,6 @@ def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
 
 @pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize("ports", [slow(1), 2])
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -> None:
     """Each SEARCH is written in order, whatever commands precede and follow it."""
     generator = random.Random(f"{width} {ports} {stalls.seed}")

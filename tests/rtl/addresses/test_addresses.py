@@ -19,16 +19,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import SkidBuffer
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    elaborated,
-    simulate,
-    transfer,
-)
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, elaborated, simulate, transfer
 from support.rtl.walks import (
     OPERAND_MODES,
     Walk,
@@ -160,7 +151,6 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
 
 @pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("loops", [1, slow(2), slow(4), 6])
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_commands_of_every_kind_in_turn(loops: int, buffer: str, stalls: Stalls) -> None:
     generator = random.Random(f"{loops} {stalls.seed}")
     commands = [random_command(generator, min(loops, 4)) for _ in range(30)]
@@ -169,7 +159,6 @@ def test_commands_of_every_kind_in_turn(loops: int, buffer: str, stalls: Stalls)
 
 
 @pytest.mark.parametrize("loops", [1, 4])
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_without_strided_runs_there_is_nothing_to_count_within_them(
     loops: int, stalls: Stalls
 ) -> None:
@@ -214,7 +203,6 @@ def test_a_stream_that_is_held_up_holds_up_the_others(last: int) -> None:
     assert sinks[last].cycles == list(range(36))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_it_walks_until_the_last_step_is_taken(stalls: Stalls) -> None:
     bench = Bench(Configuration(), [Nested([3, 2], strided=(True, True, False))])
     sinks = [
@@ -292,8 +280,6 @@ def check_addresses(
     assert sink.cycles == cycles, "with the step"
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
@@ -313,7 +299,6 @@ def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> No
 
 
 @pytest.mark.parametrize("loops", [1, 2, 3, 6])
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_random_walks_of_every_number_of_loops(loops: int, stalls: Stalls) -> None:
     """With up to two loops, the first address takes another way to its register."""
     generator = random.Random(f"{loops} {stalls.seed}")

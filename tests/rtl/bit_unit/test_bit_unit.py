@@ -21,15 +21,7 @@ from support.rtl.records import (
     split,
     truths,
 )
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    STALLS,
-    Stalls,
-    compiled,
-    elaborated,
-    transfer,
-)
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, elaborated, transfer
 from support.seeds import slow
 
 ALL_OPS = BIT_OPS
@@ -230,8 +222,6 @@ def test_mixed_commands_back_to_back(
         assert got == [cycle + latency for cycle in put]
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
     runs = 60 if width <= 64 else 30
     traffic = mixed(width, ALL_OPS, ALL_LANES, f"long {width} {stalls.seed}", runs)
@@ -266,7 +256,6 @@ def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane
 
 
 @pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT_OPS], ids=["all", "logic+counts"])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_elements_of_two_beats_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
     generator = random.Random(f"pairs {stalls.seed}")
     traffic = Traffic(32, generator)
@@ -323,8 +312,6 @@ def some_sums(
     return traffic
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize(
     ("ops", "lanes"),
     [

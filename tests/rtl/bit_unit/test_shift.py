@@ -17,7 +17,7 @@ from support.rtl.records import (
     random_word,
     split,
 )
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, simulate, transfer
+from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate, transfer
 from support.seeds import slow
 
 LEFT, RIGHT = frozenset({Op.SHIFT_LEFT}), frozenset({Op.SHIFT_RIGHT})
@@ -160,7 +160,6 @@ def kinds(generator: random.Random, size: int) -> list[str]:
     return [generator.choice([PAIR, SINGLE]) for _ in range(size)]
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_both_beats_of_a_shift_are_put_side_by_side(stalls: Stalls) -> None:
     generator = random.Random(f"pair {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -194,7 +193,6 @@ def test_both_beats_of_a_shift_are_put_side_by_side(stalls: Stalls) -> None:
     assert sink.cycles == [source.cycles[beat] for beat in completed]
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_the_lower_half_is_sent_first_and_the_upper_one_is_the_last(stalls: Stalls) -> None:
     generator = random.Random(f"split {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -214,7 +212,6 @@ def test_the_lower_half_is_sent_first_and_the_upper_one_is_the_last(stalls: Stal
         assert sink.cycles == list(range(len(expected)))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_both_counts_are_added_and_all_else_is_left_alone(stalls: Stalls) -> None:
     generator = random.Random(f"add {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -246,7 +243,6 @@ def test_both_counts_are_added_and_all_else_is_left_alone(stalls: Stalls) -> Non
     assert sink.cycles == source.cycles
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("good", [0, 1, 2, 3])
 def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls: Stalls) -> None:
     """Behind an error all beats are errors; a burst that was not requested has a single beat."""

@@ -20,16 +20,7 @@ from bitlane_rtl.bus.whole_beats import Axi4WholeBeats, WholeBeats
 from bitlane_rtl.ports.signatures import ReadPort, WritePort
 from support.rtl.bursts import BASE, BLOCKS, PARTIAL, beats_but, bursts_of, ragged, stored
 from support.rtl.memory import Memory, ReadServer, WriteServer
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    channel,
-    compiled,
-    simulate,
-)
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, compiled, simulate
 from support.seeds import seeds
 
 
@@ -134,7 +125,6 @@ class Bench:
 
 @pytest.mark.parametrize(("make", "width"), [(WholeBeats, 32), (WholeBeats, 64), (Faces, 32)])
 @pytest.mark.parametrize("latency", [0, 9])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("seed", seeds(1, 12))
 def test_bytes_beside_those_that_are_written_stay(
     make: Any, width: int, latency: int, stalls: Stalls, seed: int
@@ -232,7 +222,6 @@ def address_words(data_width: int) -> list[int]:
 ADDRESS = ("addr", "len", "size", "burst", "prot", "cache")
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("data_width", [32, 128])
 def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls) -> None:
     dut = Axi4ReadManager(ADDRESS_WIDTH, data_width)
@@ -253,7 +242,6 @@ def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls
     assert answer.cycles == answered.cycles, "not in the same cycle"
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("data_width", [32, 128])
 def test_writes_appear_on_aw_and_w_and_are_answered_from_b(data_width: int, stalls: Stalls) -> None:
     dut = Axi4WriteManager(ADDRESS_WIDTH, data_width)

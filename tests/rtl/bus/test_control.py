@@ -12,7 +12,7 @@ from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4Lite, Axi4LiteControl
 from bitlane_rtl.bus.wishbone import WishboneControl
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, channel, simulate
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, simulate
 
 WORDS = 16
 
@@ -143,7 +143,6 @@ def test_it_reads_every_fourth_cycle() -> None:
     assert r.cycles == list(range(3, 27, 4))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) -> None:
     rng = random.Random(stalls.seed)
     writes = [
@@ -196,7 +195,6 @@ def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) ->
     assert seen == expected, stalls
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_reads_and_writes_at_once_disturb_each_other_not(stalls: Stalls) -> None:
     rng = random.Random(stalls.seed)
     top = Words(Axi4LiteControl())
@@ -307,7 +305,6 @@ def expected(accesses: list[Access]) -> list[tuple[int, int | None]]:
 
 
 @pytest.mark.parametrize("pipelined", [True, False], ids=["pipelined", "classic"])
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_accesses_of_any_kind(stalls: Stalls, pipelined: bool) -> None:
     rng = random.Random(stalls.seed)
     accesses = [

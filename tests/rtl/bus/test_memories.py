@@ -34,7 +34,7 @@ from support.rtl.bursts import (
 )
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins
 from support.rtl.sdram import memory as sdram
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, elaborated, simulate
+from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, simulate
 from support.seeds import slow
 
 WIDTH = 8 * BYTES
@@ -357,7 +357,6 @@ LATE = {("1 bank", 1), ("4 banks", 1), ("4 banks", 2)}
     ("name", "read_ports"),
     [slow(*each) if each in LATE else each for each in product(MEMORIES, (1, 2))],
 )
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int, name: str) -> None:
     circuit, *others = MEMORIES[name](read_ports)
     check_at_random(circuit, read_ports, stalls, others)

@@ -347,7 +347,6 @@ def test_the_ring_is_read_a_beat_at_a_time_and_at_most_128_bits(width: int, colu
     assert ring_columns(replace(MEMORY, data_width=width)) == columns
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_word_written_around_the_start_before_it_is_seen(width: int) -> None:
     """One word of a prefetched record changes, in every cycle of the start of the record before."""
     bench = Bench(replace(MEMORY, data_width=width), random.Random(0))
@@ -373,7 +372,6 @@ def test_a_word_written_around_the_start_before_it_is_seen(width: int) -> None:
     bench.simulate(host)
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS], ids=["NOT", "XOR", "ROWS"])
 def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
     words: list[int], width: int
@@ -390,7 +388,6 @@ def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
     assert bench.outcomes[0].cycle == bench.rings[0] + 1
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS, REFUSED])
 def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
     """Count from the last write to the ring, in the doorbell's cycle, to the start or refusal."""
@@ -404,7 +401,6 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
     assert bench.outcomes[0].cycle == bench.rings[0] + 4 + groups
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR])
 @pytest.mark.parametrize("slots", [8, slow(16)])
 def test_a_command_every_two_cycles_and_one_for_each_group(

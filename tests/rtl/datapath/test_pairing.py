@@ -18,7 +18,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
 from bitlane_rtl.datapath.watchdog import Watchdog
 from support.rtl.records import fields_of, random_edge
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, elaborated, simulate
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, elaborated, simulate
 from support.seeds import seeds, slow
 
 DENSE = frozenset({Mode.DENSE})
@@ -158,7 +158,6 @@ SLOW = {"32 bits", "dense runs", "XOR alone"}
 """Configurations of the full tier."""
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in CONFIGURATIONS])
 def test_commands_of_every_kind_in_turn(name: str, stalls: Stalls) -> None:
     _, cycles, _ = check(random_traffic(name, stalls.seed), stalls)

@@ -14,15 +14,7 @@ from bitlane_rtl.datapath import placement
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
 from support.rtl.records import join
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Source,
-    Stalls,
-    elaborated,
-    from_bits,
-    simulate,
-)
+from support.rtl.streams import NO_STALLS, Source, Stalls, elaborated, from_bits, simulate
 from support.seeds import slow
 
 STAGES: dict[str, tuple[Any, int, bool]] = {
@@ -160,7 +152,6 @@ def random_word(generator: random.Random, size: int) -> dict[str, Any]:
         ),
     ],
 )
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: Stalls) -> None:
     generator = random.Random(f"{width} {stage} {stalls.seed}")
     words = [random_word(generator, width // 8) for _ in range(300)]
@@ -219,7 +210,6 @@ def test_any_other_word_behind_a_flush_waits_a_cycle_unless_two_beats_can_leave(
     assert taken == ([0, 1, 2] if stage in DUAL else [0, 1, 3])
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls, stage: str) -> None:
     """The gather's first word is accepted while the run before still emits its last beat."""

@@ -18,13 +18,11 @@ from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import SkidBuffer, Wire
 from support.rtl.records import join, random_edge
-from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
-from support.seeds import slow
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, transfer
 
 ALL = frozenset(Lane)
 OPS = BIT_OPS
 COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
-WIDTHS = [32, 64, slow(128)]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
     # Stage between decode and repack, its capacity in payloads, its latency.
     "wire": (Wire, 0, 0),
@@ -203,7 +201,6 @@ def lanes_of(width: int) -> list[tuple[Lane, Lane]]:
     return [(lane, out) for lane, out in COUNT_LANES if lane.bits <= width]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("lane", "out_lane"), COUNT_LANES)
 def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: Lane) -> None:
     lane = min(lane, Lane(min(width, 64).bit_length() - 4))
@@ -215,8 +212,6 @@ def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: L
     traffic.check(compiled(Bench, width, ALL, OPS))
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("between", BETWEEN)
 def test_mixed_commands_back_to_back(width: int, stalls: Stalls, between: str) -> None:
     generator = random.Random(f"{width} {stalls.seed}")

@@ -26,24 +26,10 @@ from support.ethernet.bridge import (
 )
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of, goodbye
 from support.ethernet.line import Burst, checked, on_line, padded
-from support.ethernet.packets import (
-    BOARD,
-    answer,
-    arp,
-    datagram,
-    echo,
-    ethernet,
-    ip,
-)
+from support.ethernet.packets import BOARD, answer, arp, datagram, echo, ethernet, ip
 from support.ethernet.stack import PERIODS
 from support.seeds import seeds, slow, stride
-from support.serial.frames import (
-    Reply,
-    random_request,
-    read,
-    with_crc,
-    write,
-)
+from support.serial.frames import Reply, random_request, read, with_crc, write
 
 _PAIR = b"old!", b"new!"
 

@@ -14,7 +14,7 @@ from bitlane_rtl.abi.frames import LINK_VERSION, RECEIVE_BYTES, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, compiled, simulate
+from support.rtl.streams import NO_STALLS, Source, Stalls, compiled, simulate
 from support.seeds import slow
 from support.serial.frames import Reply, given_out, hello, read, reply_in, request, write
 
@@ -499,7 +499,6 @@ def test_an_interrupt_line_that_never_rests() -> None:
     assert {answer.interrupt for answer in answers} == {False, True}
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 @pytest.mark.parametrize("haste", [1.0, 0.5, 0.1])
 def test_all_sides_may_wait(stalls: Stalls, haste: float) -> None:
     bench = Bench(stalls=stalls, haste=haste)

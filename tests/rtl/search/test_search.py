@@ -23,7 +23,6 @@ from bitlane_rtl.search.unit import Unit
 from support.oracle import nearest
 from support.rtl.searching import Bytes, Found, beats, configured, search
 from support.rtl.streams import (
-    ALL_STALLS,
     STALLS,
     Resettable,
     Sink,
@@ -74,7 +73,6 @@ def assert_found(
         )
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in CIRCUITS])
 def test_the_nearest_rows_are_found(name: str, stalls: Stalls) -> None:
     circuit = CIRCUITS[name]
@@ -89,7 +87,6 @@ def test_few_rows_leave_places_empty(queries: int, rows: int) -> None:
     assert_found(CIRCUITS["two clusters"], [(some, all_rows)] * 2, STALLS[0])
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_of_equal_distances_the_lower_index_wins(stalls: Stalls) -> None:
     """Rows of eight bytes, each 0 or 1, have only nine distinct distances."""
     generator = np.random.default_rng(7)
@@ -98,7 +95,6 @@ def test_of_equal_distances_the_lower_index_wins(stalls: Stalls) -> None:
     assert_found(CIRCUITS["two clusters"], [(rows[:3], np.repeat(rows[:4], 50, axis=0))], stalls)
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("queries", [1, 16])
 def test_each_row_nearer_than_all_before_is_slow_and_right(queries: int, stalls: Stalls) -> None:
     bits = np.arange(64) < np.arange(64, -1, -1)[:, np.newaxis]
@@ -195,7 +191,6 @@ ROWS, QUERIES, NEAREST = 60, 5, 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize(
     ("of_rows", "bad"), [(False, 0), (False, 2 * QUERIES - 1), (True, 0), (True, 2 * ROWS - 1)]
 )

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.link.words import AnswerWord
 from bitlane_rtl.serial.transmitter import AnswerTransmitter
 from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
-from support.rtl.streams import ALL_STALLS, STALLS, Sink, Source, Stalls, compiled, simulate
+from support.rtl.streams import STALLS, Sink, Source, Stalls, compiled, simulate
 from support.serial.frames import answer_content, answer_line, uart_bytes, uart_levels
 
 DIVIDERS = (8, 9, 13, 255, 256)
@@ -112,7 +112,6 @@ def test_a_break_is_one_error(cycles: int) -> None:
 
 
 @pytest.mark.parametrize("divider", DIVIDERS)
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 def test_what_is_sent(divider: int, stalls: Stalls) -> None:
     data = random.Random(divider).randbytes(0 if divider > 20 else 25) + b"\x00\xff"
     dut = compiled(UartTransmitter, divider)
@@ -164,7 +163,6 @@ def transmit(
 SHORT = [b"\0\0\0\0", b"\1\0\0\0", b"\0\0\0\1", b"\7\x80\xff\0", bytes(12), b"\xff" * 12]
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 def test_short_answers(stalls: Stalls) -> None:
     transmit(SHORT + [random.Random(n).randbytes(4 * n + 4) for n in range(8)], stalls)
 

@@ -11,32 +11,10 @@ from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.stream_unit.assembler import PacketAssembler
 from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
-from bitlane_rtl.stream_unit.registers import (
-    STREAM_IDENTITY,
-    StreamRegisters,
-    stream_registers,
-)
+from bitlane_rtl.stream_unit.registers import STREAM_IDENTITY, StreamRegisters, stream_registers
 from bitlane_rtl.stream_unit.unit import StreamUnit
-from support.rtl.packets import (
-    EMPTY,
-    HOLES,
-    REFUSED,
-    UNEQUAL,
-    Beat,
-    Traffic,
-    control,
-    exchange,
-)
-from support.rtl.streams import (
-    ALL_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    channel,
-    compiled,
-    elaborated,
-    simulate,
-)
+from support.rtl.packets import EMPTY, HOLES, REFUSED, UNEQUAL, Beat, Traffic, control, exchange
+from support.rtl.streams import Sink, Source, Stalls, channel, compiled, elaborated, simulate
 from support.seeds import slow
 
 ALL = StreamConfiguration()
@@ -65,7 +43,6 @@ def unit(config: StreamConfiguration) -> StreamUnit:
     return (compiled if config == ALL else elaborated)(StreamUnit, config)
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_packets_of_any_kind(name: str, stalls: Stalls) -> None:
     config = (UNITS | SLOW_UNITS)[name]

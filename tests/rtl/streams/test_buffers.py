@@ -25,7 +25,7 @@ from bitlane_rtl.streams.register_slices import (
     Wire,
 )
 from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate, transfer
+from support.rtl.streams import NO_STALLS, Sink, Stalls, elaborated, simulate, transfer
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
@@ -234,7 +234,6 @@ THROUGH: dict[str, tuple[Callable[[], StreamBuffer], int]] = {
 }
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("kind", THROUGH)
 def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
     make, latency = THROUGH[kind]
@@ -287,7 +286,6 @@ class Credited(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize(("depth", "way"), [(4, 0), (4, 1), (16, 4), (16, 13)])
 def test_nothing_is_lost_on_a_credited_way(
@@ -352,7 +350,6 @@ def test_credits_are_counted_whatever_comes_and_goes(seed: int) -> None:
 DEPTH = 8
 
 
-@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
     """The source fills the FIFO up; payloads are valid two cycles after entry at the earliest."""
     generator = random.Random(stalls.seed)
