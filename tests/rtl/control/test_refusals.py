@@ -30,7 +30,7 @@ from bitlane_rtl.control.retirement import Retirement
 from bitlane_rtl.control.ring import Completions, Ring
 from support.record import Record
 from support.rtl.random_records import random_record
-from support.rtl.streams import compiled, simulate
+from support.rtl.streams import clocked, compiled, simulate
 from support.seeds import slow
 
 MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, length_bits=20, count_bits=18)
@@ -144,25 +144,13 @@ REPORT = {"code": Status.READ_ERROR, "port": Port.READ_B, "address": 0x1230}
 
 def trace(*cycles: dict[str, Any], names: tuple[str, ...] = OUTPUTS) -> dict[str, list[Any]]:
     """Return the outputs ``names`` in each cycle, while the inputs are those of ``cycles``."""
-    dut = compiled(Retirement, small())
-    found: dict[str, list[Any]] = {name: [] for name in names}
-
-    async def drive(ctx: Any) -> None:
-        ctx.set(dut.drained, 1)
-        ctx.set(dut.failure, REPORT)
-        ctx.set(dut.refusal, Status.BAD_CONTROL)
-        for inputs in cycles:
-            for name, value in inputs.items():
-                ctx.set(getattr(dut, name), value)
-            for name in names:
-                found[name].append(ctx.get(getattr(dut, name)))
-            await ctx.tick()
-            for name in inputs:
-                if name not in LEVELS:
-                    ctx.set(getattr(dut, name), 0)
-
-    simulate(dut, drive)
-    return found
+    inputs = {"drained": 1, "failure": REPORT, "refusal": Status.BAD_CONTROL}
+    given: list[dict[str, Any]] = []
+    for cycle in cycles:
+        given.append(inputs | cycle)
+        inputs = {name: 0 for name in cycle if name not in LEVELS}
+    found = clocked(compiled(Retirement, small()), given, *names)
+    return {name: [*levels] for name, levels in zip(names, found, strict=True)}
 
 
 def test_a_command_retires_with_one_completion() -> None:
@@ -238,86 +226,31 @@ def test_clear_waits_until_the_bus_is_drained() -> None:
 # --- the ring -------------------------------------------------------------------------------------
 
 
-def group(words: list[int], address: int, width: int) -> int:
-    count = width // 32
-    part = words[address * count : (address + 1) * count]
-    return sum(word << 32 * index for index, word in enumerate(part))
-
-
 @pytest.mark.parametrize("slots", [2, 16])
-def test_every_word_comes_back_in_its_group(slots: int, width: int) -> None:
-    dut = Ring(slots, width // 32)
-    rng = random.Random(slots * width)
-    words = [rng.getrandbits(32) for _ in range(slots * RECORD_WORDS)]
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(dut.write.enable, 1)
-        for address in rng.sample(range(len(words)), len(words)):
-            ctx.set(dut.write.address, address)
-            ctx.set(dut.write.data, words[address])
-            await ctx.tick()
-        ctx.set(dut.write.enable, 0)
-        ctx.set(dut.read.enable, 1)
-        for address in range(len(words) * 32 // width):
-            ctx.set(dut.read.address, address)
-            await ctx.tick()
-            assert ctx.get(dut.read.words) == group(words, address, width)
-
-    simulate(dut, bench)
-
-
-def test_reads_and_writes_of_other_groups_go_on_at_once(width: int) -> None:
-    slots = 4
-    dut = Ring(slots, width // 32)
-    groups = slots * RECORD_WORDS * 32 // width
-    words = [0] * (slots * RECORD_WORDS)
-    written: set[int] = set()
-    rng = random.Random(width)
-    compared = 0
-
-    async def bench(ctx: Any) -> None:
-        nonlocal compared
-        expected: int | None = None
-        for _ in range(1500):
-            write, read = rng.random() < 0.7, rng.random() < 0.7
-            word, address = rng.randrange(len(words)), rng.randrange(groups)
-            data = rng.getrandbits(32)
-            write = write and word * 32 // width != address
-            ctx.set(dut.write.enable, write)
-            ctx.set(dut.write.address, word)
-            ctx.set(dut.write.data, data)
-            ctx.set(dut.read.enable, read)
-            ctx.set(dut.read.address, address)
-            if read:
-                expected = None
-                if written.issuperset(range(address * width // 32, (address + 1) * width // 32)):
-                    expected = group(words, address, width)
-            await ctx.tick()
-            if write:
-                words[word] = data
-                written.add(word)
-            if expected is not None:
-                compared += 1
-                assert ctx.get(dut.read.words) == expected, "not what was read last"
-
-    simulate(dut, bench)
-    assert compared > 500
-
-
-def test_a_write_can_be_read_in_the_next_cycle() -> None:
-    dut = Ring(2, 2)
-
-    async def bench(ctx: Any) -> None:
-        for write, read in ((1, 0), (0, 1)):
-            ctx.set(dut.write.enable, write)
-            ctx.set(dut.write.address, 5)
-            ctx.set(dut.write.data, 0x01234567)
-            ctx.set(dut.read.enable, read)
-            ctx.set(dut.read.address, 2)
-            await ctx.tick()
-        assert ctx.get(dut.read.words) >> 32 == 0x01234567
-
-    simulate(dut, bench)
+def test_a_group_of_words_is_read_while_others_are_written(slots: int, width: int) -> None:
+    """It has the words written up to the cycle before, and stays until the next read."""
+    rng, columns = random.Random(slots * width), width // 32
+    order = rng.sample(range(slots * RECORD_WORDS), slots * RECORD_WORDS)
+    stored: dict[int, int] = {}
+    inputs: list[dict[str, int]] = []
+    expected: list[int | None] = [None]
+    for word in [*order, *rng.choices(order, k=1500)]:
+        others = set(range(len(order) // columns)) - {word // columns}
+        address, data = rng.choice(sorted(others)), rng.getrandbits(32)
+        write, read = len(stored) < len(order) or rng.random() < 0.7, rng.random() < 0.7
+        inputs.append({"write.enable": write, "write.address": word, "write.data": data})
+        inputs[-1] |= {"read.enable": read, "read.address": address}
+        expected.append(expected[-1])
+        if read:
+            words = [stored.get(columns * address + column, -1) for column in range(columns)]
+            joined = sum(each << 32 * column for column, each in enumerate(words))
+            expected[-1] = None if -1 in words else joined
+        if write:
+            stored[word] = data
+    (found,) = clocked(Ring(slots, columns), [*inputs, {}], "read.words")
+    wrong = [n for n, want in enumerate(expected) if want not in (None, found[n])]
+    assert not wrong, f"cycles {wrong}"
+    assert sum(want is not None for want in expected) > 1000
 
 
 def test_completions_come_back_by_slot() -> None:

@@ -28,7 +28,7 @@ from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers
-from support.rtl.streams import elaborated, simulate
+from support.rtl.streams import clocked, elaborated, simulate
 
 CONFIGURATION = Configuration(
     memory_base=0x1000_0000,
@@ -119,33 +119,22 @@ async def test_what_the_circuit_is(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("configuration", "expected"),
+    ("options", "expected"),
     [
-        (
-            Configuration(),
-            {"OPS": 0xF3FF, "LANES": 0xF, "MODES": 15, "READ_PORTS": 2, "COUNTERS": 1},
-        ),
-        (
-            Configuration(ops=frozenset({Op.NOT}), modes=frozenset({Mode.DENSE}), counters=False),
-            {"OPS": 0x80, "LANES": 0, "MODES": 1, "READ_PORTS": 1, "COUNTERS": 0},
-        ),
-        (
-            Configuration(ops=LOGIC_OPS, read_ports=1),
-            {"OPS": 0xFF, "LANES": 0, "MODES": 7, "READ_PORTS": 1, "COUNTERS": 1},
-        ),
-        (
-            Configuration(
-                ops=frozenset({Op.XOR, Op.COUNT}), lanes=frozenset({Lane.BITS_8, Lane.BITS_32})
-            ),
-            {"OPS": 0x8004, "LANES": 5, "MODES": 15, "READ_PORTS": 2, "COUNTERS": 1},
-        ),
+        ({}, [0xF3FF, 0xF, 15, 2, 1]),
+        ({"ops": {Op.NOT}, "modes": {Mode.DENSE}, "counters": False}, [0x80, 0, 1, 1, 0]),
+        ({"ops": LOGIC_OPS, "read_ports": 1}, [0xFF, 0, 7, 1, 1]),
+        ({"ops": {Op.XOR, Op.COUNT}, "lanes": {Lane.BITS_8, Lane.BITS_32}}, [0x8004, 5, 15, 2, 1]),
     ],
 )
-def test_what_the_circuit_can_do(configuration: Configuration, expected: dict[str, int]) -> None:
-    async def bench(host: Host) -> None:
-        assert await host.fields("CAPABILITIES") == expected
+def test_what_the_circuit_can_do(options: dict[str, Any], expected: list[int]) -> None:
+    names = ("OPS", "LANES", "MODES", "READ_PORTS", "COUNTERS")
 
-    check(bench, configuration)
+    async def bench(host: Host) -> None:
+        assert await host.fields("CAPABILITIES") == dict(zip(names, expected, strict=True))
+
+    sets = {name: frozenset(x) if isinstance(x, set) else x for name, x in options.items()}
+    check(bench, Configuration(**sets))
 
 
 @simulated
@@ -168,23 +157,15 @@ async def test_state_of_the_engine(host: Host) -> None:
 
 
 @simulated
-async def test_a_fault_shows_only_while_there_is_one(host: Host) -> None:
-    host.set(retired=0xC3D2, report={"code": 0xA5, "port": 2, "address": 0x87654321})
-    for name in ("FAULT", "FAULT_ADDRESS"):
-        assert await host.read(name) == 0
-    host.set(fault=1)
-    assert await host.fields("FAULT") == {"CODE": 0xA5, "PORT": 2, "INDEX": 0xC3D2}
-    assert await host.read("FAULT_ADDRESS") == 0x87654321
-
-
-@simulated
-async def test_a_fault_without_a_port_has_no_address(host: Host) -> None:
-    host.set(fault=1)
+async def test_a_fault_shows_while_there_is_one_and_an_address_if_it_has_a_port(host: Host) -> None:
     for port in Port:
-        host.set(report={"code": 0, "port": port, "address": 0x87654321})
-        address = 0 if port is Port.NONE else 0x87654321
-        assert await host.read("FAULT_ADDRESS") == address
-        assert (await host.fields("FAULT"))["PORT"] == port
+        host.set(retired=0xC3D2, report={"code": 0xA5, "port": port, "address": 0x87654321})
+        host.set(fault=0)
+        for name in ("FAULT", "FAULT_ADDRESS"):
+            assert await host.read(name) == 0
+        host.set(fault=1)
+        assert await host.fields("FAULT") == {"CODE": 0xA5, "PORT": port, "INDEX": 0xC3D2}
+        assert await host.read("FAULT_ADDRESS") == (0 if port is Port.NONE else 0x87654321)
 
 
 @simulated
@@ -379,16 +360,12 @@ async def test_a_read_after_a_write_sees_it_without_a_pause(host: Host) -> None:
 
 def test_beats_and_stalls_of_two_bursts() -> None:
     """A burst of 2 beats, then one of 1 that is requested while the last beat arrives."""
-    dut = ReadActivity()
-    seen: list[str] = []
-
-    async def drive(ctx: Any) -> None:
-        for request, length, beat in zip("1000100000", "1000000000", "0010100100", strict=True):
-            ctx.set(dut.request, int(request))
-            ctx.set(dut.length, int(length))
-            ctx.set(dut.data, int(beat))
-            seen.append("b" if ctx.get(dut.beat) else "s" if ctx.get(dut.stall) else ".")
-            await ctx.tick()
-
-    simulate(dut, drive)
-    assert "".join(seen) == "..sbsbssb."
+    given = zip("1000100000", "1000000000", "0010100100", strict=True)
+    inputs = [
+        dict(zip(("request", "length", "data"), map(int, each), strict=True)) for each in given
+    ]
+    beats, stalls = clocked(ReadActivity(), inputs, "beat", "stall")
+    shown = (
+        "b" if beat else "s" if stall else "." for beat, stall in zip(beats, stalls, strict=True)
+    )
+    assert "".join(shown) == "..sbsbssb."

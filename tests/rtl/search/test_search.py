@@ -29,6 +29,7 @@ from support.rtl.streams import (
     Source,
     Stalls,
     Testbench,
+    clocked,
     compiled,
     simulate,
 )
@@ -315,17 +316,11 @@ def test_what_is_no_tree_is_refused(bits: int, per_stage: int) -> None:
 
 def distances(unit: Unit, script: list[tuple[int, bool]]) -> list[int]:
     """Apply each ``bits`` and ``load`` of ``script`` for a cycle; return ``distance`` for each."""
-    seen: list[int] = []
-
-    async def drive(ctx: Any) -> None:
-        for bits, load in [*script, *[(0, False)] * unit.latency]:
-            ctx.set(unit.bits, bits)
-            ctx.set(unit.load, load)
-            _, _, distance = await ctx.tick().sample(unit.distance)
-            seen.append(distance)
-
-    simulate(unit, drive)
-    return seen[unit.latency :]
+    inputs = [
+        {"bits": bits, "load": load} for bits, load in [*script, *[(0, False)] * unit.latency]
+    ]
+    (seen,) = clocked(unit, inputs, "distance")
+    return [*seen[unit.latency :]]
 
 
 @pytest.mark.parametrize("row_bits", [64, slow(128), slow(256), 512, slow(1024)])
