@@ -103,11 +103,6 @@ def test_no_combinational_path_leads_through_a_wishbone_core(
     assert paths(WishboneCore(make())) == set()
 
 
-def test_a_wishbone_core_has_one_read_port() -> None:
-    with pytest.raises(ValueError, match=r"^read_ports: 2; expected 1, because Wishbone has one"):
-        WishboneCore(full())
-
-
 def test_runs_are_single_only_where_nothing_else_is_built() -> None:
     assert copy().single_runs
     others = (full(), replace(copy(), loops=2), replace(copy(), modes=full().modes))
@@ -118,37 +113,6 @@ def test_an_operation_is_the_only_one_where_no_other_is_built() -> None:
     assert copy().single_op is Op.NOT
     assert replace(copy(), ops=frozenset({Op.NOT, Op.AND})).single_op is None
     assert full().single_op is None
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "says"),
-    [
-        (Search, {"units": 0}, "search.units: 0 is outside 1 to 1024"),
-        (Search, {"row_bits": 96}, "search.row_bits: 96 is not a power of two from 64 to 1024"),
-        (Search, {"row_bits": 32}, "search.row_bits: 32 is not a power of two from 64 to 1024"),
-        (Search, {"queries": 1}, "search.queries: 1 is not a power of two from 2 to 4096"),
-        (Search, {"nearest": 10}, "search.nearest: 10 is not a power of two from 1 to 64"),
-        (
-            Configuration,
-            {"data_width": 128, "search": Search(units=8)},
-            "data_width: 128; search needs one of (32, 64)",
-        ),
-        *(
-            (
-                Configuration,
-                {"data_width": width},
-                f"data_width: {width} is not supported; expected 32, 64 or 128",
-            )
-            for width in (8, 48, 256, 512)
-        ),
-    ],
-)
-def test_what_cannot_be_built_is_refused(
-    make: Callable[..., Any], options: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(ValueError) as caught:
-        make(**({"units": 8} if make is Search else {}) | options)
-    assert str(caught.value) == says
 
 
 def test_narrow_beats_can_feed_an_array() -> None:

@@ -18,7 +18,10 @@ AROUND_ENGINE = (
 )
 """Files that only boards use: their memories, the link and the serial bridge."""
 
+_REFUSED = "tests/rtl/test_refused_parameters.py"
+
 _ENGINE = (
+    _REFUSED,
     "tests/rtl/test_engine.py",
     "tests/rtl/test_engine_faults.py",
     "tests/rtl/test_engine_doorbell.py",
@@ -29,9 +32,18 @@ _ENGINE = (
     "tests/sim/test_bench.py",
 )
 _EXECUTOR_UNITS = ("link/executor.py", "link/memory_bounds.py", "link/words.py")
-_BOARD = ("tests/rtl/serial/test_serial_bridge.py", "tests/system/test_board_memories.py")
+_BOARD = (
+    _REFUSED,
+    "tests/rtl/serial/test_serial_bridge.py",
+    "tests/system/test_board_memories.py",
+)
 
-_NETWORK = ("tests/rtl/ethernet", "tests/rtl/link", "tests/system/test_network_simulated.py")
+_NETWORK = (
+    _REFUSED,
+    "tests/rtl/ethernet",
+    "tests/rtl/link",
+    "tests/system/test_network_simulated.py",
+)
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
 _MAC_UNITS = (
     "ethernet/gmii.py",

@@ -341,8 +341,3 @@ def test_beats_in_error_come_through_whatever_of_their_run_is_missing(error: int
     traffic = Traffic(64, random.Random(error))
     traffic.summed(Op.COUNT_AND, Lane.BITS_8, [24, 8, 31], error=error)
     traffic.check(unit(64, ALL_OPS, sums=True))
-
-
-def test_a_unit_without_operations_is_refused() -> None:
-    with pytest.raises(ValueError, match="ops: empty"):
-        BitUnit(32, frozenset(), ALL_LANES)

@@ -139,13 +139,6 @@ def test_each_stage_holds_while_it_is_not_loaded() -> None:
     simulate(circuit, run)
 
 
-def test_impossible_choices_are_refused() -> None:
-    with pytest.raises(ValueError, match="none of them is a shift"):
-        Shifter(64, {Op.AND}, frozenset(Lane))
-    with pytest.raises(ValueError, match="none of them fits into 32 bits"):
-        Shifter(32, SHIFT_OPS, {Lane.BITS_64})
-
-
 # --- elements of two beats ------------------------------------------------------------------------
 
 

@@ -119,21 +119,6 @@ def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     assert ran.b.cycles[32] > 100
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
-        ({"banks": 3}, "banks: 3 is not a power of two"),
-        ({"words": 48}, "words: 48 is not a power of two, 32 or more"),
-        ({"words": 16}, "words: 16 is not a power of two, 32 or more"),
-    ],
-)
-def test_other_parameters_are_refused(arguments: dict[str, int], message: str) -> None:
-    words = arguments.pop("words", WORDS)
-    with pytest.raises(ValueError, match=message):
-        BankedMemory(32, 32, words, **arguments)
-
-
 # --- a memory behind one port ---------------------------------------------------------------------
 
 
@@ -269,11 +254,6 @@ def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
 
     ran = transfer_bursts(circuit, hold, a=blocks(2, 0))
     assert ran.a.cycles == [*range(1, 11), *range(12, 34)]
-
-
-def test_read_ports_other_than_1_or_2_are_refused() -> None:
-    with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
-        SramPort(32, 32, WORDS, read_ports=3)
 
 
 # --- a memory with a host -------------------------------------------------------------------------
@@ -418,12 +398,6 @@ def test_a_word_that_was_read_changes_only_with_the_next_access(
     assert access(run, words - 1) == 0x22222222
     assert access(run, 1, enable=False) == 0x22222222
     assert access(run, 1) == 0x11111111
-
-
-@pytest.mark.parametrize("words", [1, 1 << 13, 3 << 13, 1 << 16])
-def test_single_port_ram_comes_in_two_sizes(words: int) -> None:
-    with pytest.raises(ValueError, match=f"words: {words} is neither 16384 nor 32768"):
-        SinglePortRam(words)
 
 
 def test_the_rams_are_never_asleep() -> None:

@@ -264,13 +264,5 @@ def test_reads_pass_a_write_that_lacks_data() -> None:
     assert response.bits == [0]
 
 
-@pytest.mark.parametrize(
-    ("in_flight", "block_ram"), [(2, False), (12, False), (128, False), (32, True)]
-)
-def test_a_number_in_flight_that_cannot_be_built(in_flight: int, block_ram: bool) -> None:
-    with pytest.raises(ValueError, match=f"^in_flight: {in_flight}; expected a power of two, 4"):
-        WishboneManager(32, 32, in_flight, block_ram=block_ram)
-
-
 def test_the_signature_shows_its_widths() -> None:
     assert repr(Wishbone(14, 32)) == "Wishbone(14, 32)"

@@ -282,16 +282,3 @@ def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
     _, index = COMPLETION
     assert (index.low, len(dut.index)) == (8, index.width)
     assert index.width == register("RETIRED")["COUNT"].width == register("FAULT")["INDEX"].width
-
-
-@pytest.mark.parametrize("slots", [0, 1, 12])
-def test_slots_that_are_no_power_of_two_are_refused(slots: int) -> None:
-    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
-        Ring(slots, 2)
-    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
-        Completions(slots)
-
-
-def test_columns_that_records_do_not_divide_into_are_refused() -> None:
-    with pytest.raises(ValueError, match="columns: 3 is none of 1, 2 and 4"):
-        Ring(16, 3)

@@ -84,12 +84,6 @@ def test_packets_cross_whole(periods: tuple[float, float], stalls: float) -> Non
     assert bool(ran.waited) or stalls < 0.95
 
 
-@pytest.mark.parametrize("depth", [0, 16, 31, 33, 48])
-def test_a_depth_that_is_not_possible_is_refused(depth: int) -> None:
-    with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two, 32 or more"):
-        PacketFifo(16, depth, LONGEST)
-
-
 def test_latency() -> None:
     """With one clock for both sides, which changes nothing else."""
     fifo = PacketFifo(16, DEPTH, LONGEST)

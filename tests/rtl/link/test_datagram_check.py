@@ -174,8 +174,3 @@ def test_random_words(width: int) -> None:
         covered = b"" if clear[cycle] else covered
         lengths.add(len(covered))
     assert max(lengths) >= 20 * width // 8
-
-
-def test_a_width_that_is_too_large() -> None:
-    with pytest.raises(ValueError, match="width: 33; expected 1 to 32"):
-        Crc32(33)

@@ -120,12 +120,6 @@ def test_the_longest_run_has_no_row_twice(circuit: Configuration) -> None:
     assert_found(circuit, [(np.zeros((16, 8), np.uint8), rows)], STALLS[0])
 
 
-def test_a_circuit_without_an_array_has_none_to_build() -> None:
-    with pytest.raises(ValueError) as caught:
-        SearchArray(Configuration())
-    assert str(caught.value) == "search: None; there is no array to build"
-
-
 # --- cycles of a search ---------------------------------------------------------------------------
 
 
@@ -303,12 +297,6 @@ def test_every_bit_is_counted_once_in_an_order_that_can_be_built(
 def test_stages_have_as_many_levels_as_they_may() -> None:
     assert [*map(list, CountTree(512, 2).stages)] == [[1, 2], [3, 4], [5, 6], [7, 8], [9]]
     assert [*map(list, CountTree(64, 4).stages)] == [[1, 2, 3, 4], [5, 6]]
-
-
-@pytest.mark.parametrize(("bits", "per_stage"), [(2, 1), (48, 1), (0, 1), (64, 0)])
-def test_what_is_no_tree_is_refused(bits: int, per_stage: int) -> None:
-    with pytest.raises(ValueError, match=r"^(bits|per_stage): "):
-        CountTree(bits, per_stage)
 
 
 # --- a unit ---------------------------------------------------------------------------------------

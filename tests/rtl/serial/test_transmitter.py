@@ -131,12 +131,6 @@ def test_what_is_sent(divider: int, stalls: Stalls) -> None:
         assert source.cycles == [10 * divider * n for n in range(len(data))]
 
 
-@pytest.mark.parametrize("component", [UartReceiver, UartTransmitter])
-def test_too_few_clocks_per_bit(component: Any) -> None:
-    with pytest.raises(ValueError, match=r"divider: 7 clocks per bit; expected 8 or more"):
-        component(7)
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 

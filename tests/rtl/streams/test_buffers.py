@@ -183,12 +183,6 @@ def test_deep_storage_is_kept_out_of_block_ram(
     assert re.findall(r'ram_style "(.*)"', netlist) == [style] * (style is not None)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 3, 12])
-def test_a_depth_that_is_not_a_power_of_two_is_refused(depth: int) -> None:
-    with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two"):
-        Fifo(8, depth)
-
-
 @pytest.mark.parametrize(("registered", "latency"), [(False, 1), (True, 2)])
 @pytest.mark.parametrize("depth", [4, 16])
 def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: int) -> None:
@@ -206,11 +200,6 @@ def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: i
     received = [each.payload for each, left in zip(seen, leaves, strict=True) if left]
     assert received == list(range(sum(enters)))
     assert max(accumulate(map(sub, enters, leaves))) == depth
-
-
-def test_credit_needs_a_depth_of_4() -> None:
-    with pytest.raises(ValueError, match="depth: 2 is not a power of two, 4 or more"):
-        Fifo(8, 2, credit=True)
 
 
 def test_a_half_rate_register_passes_a_payload_every_second_cycle() -> None:
@@ -386,9 +375,3 @@ def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
         for cycle, first in zip(sink.cycles, earliest, strict=True):
             due = max(first, due + 1)
             assert cycle == due, stalls
-
-
-@pytest.mark.parametrize("depth", [4, 6, 12])
-def test_depth_is_a_power_of_two_and_both_halves_hold_four(depth: int) -> None:
-    with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two, 8 or more"):
-        TwoWriteFifo(8, depth)
