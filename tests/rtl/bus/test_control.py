@@ -2,7 +2,6 @@
 
 import random
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4Lite, Axi4LiteControl
 from bitlane_rtl.bus.wishbone import WishboneControl
-from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, simulate
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, clocked, later, simulate
 
 WORDS = 16
 
@@ -62,64 +61,45 @@ class Words(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("order", ["together", "address first", "data first"])
-def test_a_write_is_taken_a_cycle_after_both_halves_are_there(order: str) -> None:
-    dut = Axi4LiteControl()
-    bus, control = dut.bus, dut.control
-    address_at = 5 if order == "data first" else 2
-    data_at = 5 if order == "address first" else 2
+@pytest.mark.parametrize(("address_at", "data_at"), [(2, 2), (2, 5), (5, 2)])
+def test_a_write_is_taken_a_cycle_after_both_halves_are_there(
+    address_at: int, data_at: int
+) -> None:
     taken = max(address_at, data_at) + 1
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(bus.bready, 1)
-        for cycle in range(taken + 4):
-            address, data = address_at <= cycle <= taken, data_at <= cycle <= taken
-            ctx.set(bus.awvalid, address)
-            ctx.set(bus.awaddr, 0x1234 if address else 0x2BCB)
-            ctx.set(bus.wvalid, data)
-            ctx.set(bus.wdata, 0x89ABCDEF if data else 0)
-            ctx.set(bus.wstrb, 0xF if data else 0x5)
-            assert ctx.get(bus.awready) == ctx.get(bus.wready) == (cycle == taken)
-            assert ctx.get(control.write) == (cycle == taken)
-            if cycle == taken:
-                assert ctx.get(control.address) == 0x1234
-                assert ctx.get(control.write_data) == 0x89ABCDEF
-            assert ctx.get(bus.bvalid) == (cycle == taken + 1)
-            if ctx.get(bus.bvalid):
-                assert ctx.get(bus.bresp) == OKAY
-            await ctx.tick()
-
-    simulate(dut, bench)
+    cycles = range(taken + 4)
+    address, data = ([at <= cycle <= taken for cycle in cycles] for at in (address_at, data_at))
+    inputs = [
+        {"bus.bready": 1, "bus.awvalid": aw, "bus.awaddr": 0x1234 if aw else 0x2BCB}
+        | {"bus.wvalid": w, "bus.wdata": 0x89ABCDEF if w else 0, "bus.wstrb": 0xF if w else 0x5}
+        for aw, w in zip(address, data, strict=True)
+    ]
+    ends = ("bus.awready", "bus.wready", "control.write", "bus.bvalid")
+    words = ("control.address", "control.write_data", "bus.bresp")
+    *takes, answers, addresses, written, responses = clocked(
+        Axi4LiteControl(), inputs, *ends, *words
+    )
+    assert takes == [tuple(cycle == taken for cycle in cycles)] * 3
+    assert (addresses[taken], written[taken]) == (0x1234, 0x89ABCDEF)
+    assert answers == tuple(cycle == taken + 1 for cycle in cycles)
+    assert responses[taken + 1] == OKAY
 
 
 @pytest.mark.parametrize("write_at", [0, 1], ids=["together", "write later"])
 def test_a_read_is_answered_after_three_cycles_and_holds_up_a_write_for_one(write_at: int) -> None:
-    dut = Axi4LiteControl()
-    bus, control = dut.bus, dut.control
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(bus.wstrb, 0xF)
-        ctx.set(bus.bready, 1)
-        for cycle in range(8):
-            ctx.set(bus.arvalid, cycle == 0)
-            ctx.set(bus.araddr, 0x3FFC if cycle == 0 else 1)
-            ctx.set(bus.awvalid, write_at <= cycle <= 2)
-            ctx.set(bus.awaddr, 0x20 if ctx.get(bus.awvalid) else 3)
-            ctx.set(bus.wvalid, write_at <= cycle <= 2)
-            ctx.set(control.read_data, 0xA0 + cycle)
-            ctx.set(bus.rready, cycle == 6)
-            assert ctx.get(control.read) == (cycle == 1)
-            assert ctx.get(control.write) == (cycle == 2)
-            if cycle in (1, 2):
-                assert ctx.get(control.address) == (0x3FFC if cycle == 1 else 0x20)
-            assert ctx.get(bus.bvalid) == (cycle == 3)
-            assert ctx.get(bus.rvalid) == (3 <= cycle <= 6)
-            if ctx.get(bus.rvalid):
-                assert (ctx.get(bus.rdata), ctx.get(bus.rresp)) == (0xA2, OKAY)
-            assert ctx.get(bus.arready) == (cycle in (0, 7))
-            await ctx.tick()
-
-    simulate(dut, bench)
+    inputs = [
+        {"bus.wstrb": 0xF, "bus.bready": 1, "bus.arvalid": cycle == 0, "bus.rready": cycle == 6}
+        | {"bus.araddr": 1 if cycle else 0x3FFC, "control.read_data": 0xA0 + cycle}
+        | {"bus.awvalid": writes, "bus.wvalid": writes, "bus.awaddr": 0x20 if writes else 3}
+        for cycle in range(8)
+        for writes in [write_at <= cycle <= 2]
+    ]
+    names = ("control.read", "control.write", "bus.bvalid", "bus.rvalid", "bus.arready")
+    words = ("control.address", "bus.rdata", "bus.rresp")
+    *levels, addresses, data, responses = clocked(Axi4LiteControl(), inputs, *names, *words)
+    high = [[cycle for cycle, level in enumerate(each) if level] for each in levels]
+    assert high == [[1], [2], [3], [3, 4, 5, 6], [0, 7]]
+    assert addresses[1:3] == (0x3FFC, 0x20)
+    assert (set(data[3:7]), set(responses[3:7])) == ({0xA2}, {OKAY})
 
 
 def test_it_writes_every_second_cycle() -> None:
@@ -143,78 +123,46 @@ def test_it_reads_every_fourth_cycle() -> None:
     assert r.cycles == list(range(3, 27, 4))
 
 
-def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) -> None:
-    rng = random.Random(stalls.seed)
-    writes = [
-        (
-            4 * rng.randrange(WORDS) + (rng.randrange(1, 4) if rng.random() < 0.2 else 0),
-            rng.getrandbits(32),
-            rng.randrange(16) if rng.random() < 0.4 else 0xF,
-        )
-        for _ in range(150)
-    ]
-    writes += [(8, 0x1111_1111, 0), (9, 0x2222_2222, 0)]
-    expected = [0] * WORDS
-    responses = []
-    landed = 0
-    for address, word, strobe in writes:
-        whole = strobe == 0xF and address % 4 == 0
-        if whole:
-            expected[address // 4] = word
-            landed += 1
-        responses.append(OKAY if whole or strobe == 0 else SLVERR)
+def address_of(rng: random.Random, words: range) -> int:
+    """Return the address of one of ``words``, perhaps not aligned."""
+    return 4 * rng.choice(words) + (rng.randrange(1, 4) if rng.random() < 0.2 else 0)
 
+
+def test_writes_land_in_order_beside_reads_and_only_whole_aligned_words_do(stalls: Stalls) -> None:
+    """Writes go to the upper half alone, which is read in the end."""
+    rng = random.Random(stalls.seed)
+    lower, upper = range(WORDS // 2), range(WORDS // 2, WORDS)
+    strobes = [rng.randrange(16) if rng.random() < 0.4 else 0xF for _ in range(150)] + [0, 0]
+    writes = [address_of(rng, upper) for _ in range(150)] + [4 * upper[2], 4 * upper[2] + 1]
+    words = [rng.getrandbits(32) for _ in writes]
+    whole = [not at % 4 and strobe == 0xF for at, strobe in zip(writes, strobes, strict=True)]
+    expected = dict.fromkeys(upper, 0)
+    expected |= {
+        at // 4: word for at, word, lands in zip(writes, words, whole, strict=True) if lands
+    }
+    reads = [address_of(rng, lower) for _ in range(100)]
     top = Words(Axi4LiteControl())
     bus = top.dut.bus
-    aw = Source(channel(bus, "aw", "addr"), [address for address, _, _ in writes], stalls, "aw")
-    w = Source(
-        channel(bus, "w", "data", "strb"),
-        [word | strobe << 32 for _, word, strobe in writes],
-        stalls,
-        "w",
-    )
+    aw = Source(channel(bus, "aw", "addr"), writes, stalls, "aw")
+    given = [word | strobe << 32 for word, strobe in zip(words, strobes, strict=True)]
+    w = Source(channel(bus, "w", "data", "strb"), given, stalls, "w")
     b = Sink(channel(bus, "b", "resp"), len(writes), stalls, "b")
-    seen: list[int] = []
+    ar = Source(channel(bus, "ar", "addr"), reads, stalls, "ar")
+    last = Source(channel(bus, "ar", "addr"), [4 * word for word in upper])
+    r = Sink(channel(bus, "r", "data", "resp"), len(reads) + len(upper), stalls, "r")
 
-    async def read_back(ctx: Any) -> None:
-        while len(b.bits) < len(writes):
-            await ctx.tick()
-        ctx.set(bus.rready, 1)
-        for address in range(0, 4 * WORDS, 4):
-            ctx.set(bus.araddr, address)
-            ctx.set(bus.arvalid, 1)
-            await ctx.tick()
-            ctx.set(bus.arvalid, 0)
-            await ctx.tick().until(bus.rvalid)
-            seen.append(ctx.get(bus.rdata))
-            await ctx.tick()
-        assert ctx.get(top.writes) == landed
+    async def read(ctx: Any) -> None:
+        await ar.run(ctx)
+        await later(last, lambda: len(b.bits) == len(writes))(ctx)
+        assert ctx.get(top.writes) == sum(whole)
 
-    simulate(top, aw, w, b, read_back)
-    assert b.bits == responses, stalls
-    assert seen == expected, stalls
-
-
-def test_reads_and_writes_at_once_disturb_each_other_not(stalls: Stalls) -> None:
-    rng = random.Random(stalls.seed)
-    top = Words(Axi4LiteControl())
-    bus = top.dut.bus
-    count = 100
-    # Writes go to the upper half only; the lower half reads 0, misaligned reads are refused.
-    written = [4 * rng.randrange(WORDS // 2, WORDS) for _ in range(count)]
-    read = [
-        4 * rng.randrange(WORDS // 2) + (rng.randrange(1, 4) if rng.random() < 0.2 else 0)
-        for _ in range(count)
-    ]
-    aw = Source(channel(bus, "aw", "addr"), written, stalls, "aw")
-    w = Source(channel(bus, "w", "data", "strb"), [0xFF_FFFF_FFFF] * count, stalls, "w")
-    b = Sink(channel(bus, "b", "resp"), count, stalls, "b")
-    ar = Source(channel(bus, "ar", "addr"), read, stalls, "ar")
-    r = Sink(channel(bus, "r", "data", "resp"), count, stalls, "r")
-    simulate(top, aw, w, b, ar, r)
-    assert b.bits == [OKAY] * count
-    assert [bits >> 32 for bits in r.bits] == [SLVERR if a % 4 else OKAY for a in read]
-    assert not any(bits & 0xFFFF_FFFF for bits in r.bits if bits >> 32 == OKAY)
+    simulate(top, aw, w, b, r, read)
+    good = [lands or not strobe for lands, strobe in zip(whole, strobes, strict=True)]
+    assert b.bits == [OKAY if each else SLVERR for each in good], stalls
+    refused = [bool(at % 4) for at in reads] + [False] * len(upper)
+    assert [bits >> 32 for bits in r.bits] == [SLVERR if each else OKAY for each in refused], stalls
+    data = [bits for bits in r.bits if bits >> 32 == OKAY]
+    assert data == [0] * (len(data) - len(upper)) + [*expected.values()], stalls
 
 
 # --- Wishbone -------------------------------------------------------------------------------------
@@ -331,50 +279,20 @@ def test_an_access_takes_the_cycles_that_are_stated(
     assert manager.cycles == [first + every * i for i in range(5)]
 
 
-async def _cycles(
-    ctx: Any, dut: WishboneControl, cyc: Callable[[int], bool], *, write: bool
-) -> list[tuple[int, int]]:
-    """Request at address 4 while ``cyc`` of the cycle is true; return accesses and answers."""
-    bus, control = dut.bus, dut.control
-    seen = []
-    for cycle in range(8):
-        for signal in (bus.cyc, bus.stb):
-            ctx.set(signal, cyc(cycle))
-        ctx.set(bus.we, write)
-        ctx.set(bus.adr, 4)
-        ctx.set(bus.sel, 15)
-        accessed = ctx.get(control.write) or ctx.get(control.read)
-        seen.append((accessed, ctx.get(bus.ack) or ctx.get(bus.err)))
-        await ctx.tick()
-    return seen
-
-
 @pytest.mark.parametrize("write", [True, False], ids=["write", "read"])
 @pytest.mark.parametrize("held", [1, 2])
 def test_an_access_that_is_given_up_leaves_no_answer_behind(held: int, write: bool) -> None:
     """After 1 cycle it was not accepted; after 2 it was, and a late answer of it would be taken
     for that of the next access, which follows 2 cycles later."""
-    dut = WishboneControl()
-
-    async def bench(ctx: Any) -> None:
-        seen = await _cycles(ctx, dut, lambda cycle: cycle < held, write=write)
-        accesses, answers = (sum(column) for column in zip(*seen, strict=True))
-        assert accesses == (held == 2)
-        # A write is answered in the cycle behind the access, a read not at all.
-        assert answers == (held == 2 and write)
-
-    simulate(dut, bench)
+    given = {"bus.we": write, "bus.adr": 4, "bus.sel": 15}
+    inputs = [given | dict.fromkeys(("bus.cyc", "bus.stb"), cycle < held) for cycle in range(8)]
+    ports = ("control.write", "control.read", "bus.ack", "bus.err")
+    writes, reads, *answers = clocked(WishboneControl(), inputs, *ports)
+    assert sum(writes + reads) == (held == 2)
+    # A write is answered in the cycle behind the access, a read not at all.
+    assert sum(map(sum, answers)) == (held == 2 and write)
 
 
 def test_without_cyc_there_is_no_access() -> None:
-    dut = WishboneControl()
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(dut.bus.stb, 1)
-        ctx.set(dut.bus.sel, 15)
-        for _ in range(6):
-            await ctx.tick()
-            assert not ctx.get(dut.control.read)
-            assert not ctx.get(dut.bus.ack)
-
-    simulate(dut, bench)
+    inputs = [{"bus.stb": 1, "bus.sel": 15}] * 7
+    assert not any(map(any, clocked(WishboneControl(), inputs, "control.read", "bus.ack")))
