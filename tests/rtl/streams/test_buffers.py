@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import accumulate, count
 from operator import sub
 from typing import Any, NamedTuple
@@ -25,7 +25,16 @@ from bitlane_rtl.streams.register_slices import (
     Wire,
 )
 from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
-from support.rtl.streams import NO_STALLS, Sink, Stalls, elaborated, simulate, transfer
+from support.rtl.streams import (
+    NO_STALLS,
+    Sink,
+    Source,
+    Stalls,
+    clocked,
+    elaborated,
+    simulate,
+    transfer,
+)
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
@@ -49,32 +58,16 @@ class Seen(NamedTuple):
     ready: int
     valid: int
     payload: Any
-    level: int | None
+    level: int | None = None
 
 
-def run(
-    buffer: StreamBuffer,
-    inputs: Iterable[tuple[int, Any, int]],
-    seen: list[Seen] | None = None,
-) -> list[Seen]:
-    """Clock ``buffer`` with (valid, payload, o.ready) of each cycle; return its outputs.
-
-    ``inputs`` may draw a cycle from ``seen``, the outputs of those before it.
-    """
-    seen = [] if seen is None else seen
-
-    async def bench(ctx: Any) -> None:
-        for valid, payload, ready in inputs:
-            ctx.set(buffer.i.valid, valid)
-            ctx.set(buffer.i.payload, payload)
-            ctx.set(buffer.o.ready, ready)
-            level = ctx.get(buffer.level) if isinstance(buffer, Fifo) else None
-            outputs = (ctx.get(x) for x in (buffer.i.ready, buffer.o.valid, buffer.o.payload))
-            seen.append(Seen(*outputs, level))
-            await ctx.tick()
-
-    simulate(buffer, bench)
-    return seen
+def run(buffer: StreamBuffer, inputs: Iterable[tuple[int, Any, int]]) -> list[Seen]:
+    """Clock ``buffer`` with (valid, payload, o.ready) of each cycle; return its outputs."""
+    names = ("i.valid", "i.payload", "o.ready")
+    given = [dict(zip(names, cycle, strict=True)) for cycle in inputs]
+    levels = ["level"] if isinstance(buffer, Fifo) else []
+    outputs = clocked(buffer, given, "i.ready", "o.valid", "o.payload", *levels)
+    return [Seen(*cycle) for cycle in zip(*outputs, strict=True)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,39 +117,22 @@ def test_a_full_buffer_empties_without_a_gap(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> None:
     make, depth, _ = KINDS[kind]
-    rng = random.Random(seed)
-    sent: list[int] = []
-    received: list[int] = []
-    seen: list[Seen] = []
+    dut = elaborated(make)
+    # Stalls are long, so that each side is the slower one for a while.
+    stalls = Stalls(seed=seed, probability=0.2, longest=16)
+    source, sink = Source(dut.i, range(250), stalls), Sink(dut.o, 250, stalls)
+    levels: list[tuple[int, int]] = []
 
-    def inputs() -> Iterator[tuple[int, int, int]]:
-        offer: int | None = None
-        held: tuple[int, int] | None = None
-        rates = (0.5, 0.5)
-        for _ in range(800):
-            if rng.random() < 0.02:  # long spells in which one side is the slower one
-                rates = rng.choice([(0.9, 0.2), (0.2, 0.9), (0.5, 0.5), (1.0, 1.0)])
-            if offer is None and rng.random() < rates[0]:
-                offer = rng.randrange(256)
-            taking = rng.random() < rates[1]
-            yield offer is not None, offer or 0, taking
-            ready, valid, payload, level = seen[-1]
-            if held is not None:
-                assert (valid, payload) == held, f"seed {seed}: payload changed before it was taken"
-            if level is not None:
-                assert level == len(sent) - len(received), f"seed {seed}"
-                assert ready == (level < depth), f"seed {seed}"
-            held = (valid, payload) if valid and not taking else None
-            if valid and taking:
-                received.append(payload)
-            if offer is not None and ready:
-                sent.append(offer)
-                offer = None
+    async def watch(ctx: Any) -> None:
+        while isinstance(dut, Fifo):
+            _, _, ready, level = await ctx.tick().sample(dut.i.ready, dut.level)
+            levels.append((ready, level))
 
-    run(elaborated(make), inputs(), seen)
-    assert received == sent[: len(received)], f"seed {seed}"
-    assert len(sent) - len(received) <= depth, f"seed {seed}"
-    assert len(received) > 150, f"seed {seed}: too few to say anything"
+    simulate(dut, source, sink, background=[watch])
+    assert sink.payloads == list(range(250)), f"seed {seed}"
+    for cycle, shown in enumerate(levels):
+        entered, left = (sum(at < cycle for at in side.cycles) for side in (source, sink))
+        assert shown == (entered - left < depth, entered - left), f"seed {seed}, cycle {cycle}"
 
 
 def test_a_payload_may_be_a_layout() -> None:
@@ -202,37 +178,23 @@ def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: i
     assert max(accumulate(map(sub, enters, leaves))) == depth
 
 
-def test_a_half_rate_register_passes_a_payload_every_second_cycle() -> None:
-    buffer = HalfRateRegister(8)
-    source, sink = transfer(buffer, range(20), 20)
-    assert sink.payloads == list(range(20))
-    assert sink.cycles == [cycle + 1 for cycle in source.cycles]
-    assert sink.cycles == list(range(1, 41, 2))
-
-
-@pytest.mark.parametrize("seed", seeds(1, 3))
-def test_a_half_rate_register_loses_doubles_and_reorders_nothing(seed: int) -> None:
-    buffer = HalfRateRegister(8)
-    _, sink = transfer(buffer, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3))
-    assert sink.payloads == list(range(200))
-
-
-THROUGH: dict[str, tuple[Callable[[], StreamBuffer], int]] = {
-    "wire": (lambda: Wire(8), 0),
-    "register": (lambda: ForwardRegister(8), 1),
+THROUGH: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
+    # name: constructor of an 8-bit buffer, latency, cycles from one payload to the next
+    "wire": (lambda: Wire(8), 0, 1),
+    "register": (lambda: ForwardRegister(8), 1, 1),
+    "half-rate register": (lambda: HalfRateRegister(8), 1, 2),
 }
 
 
 @pytest.mark.parametrize("kind", THROUGH)
-def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
-    make, latency = THROUGH[kind]
-    dut = elaborated(make)
-    source, sink = transfer(dut, range(200), 200, stalls)
+def test_wire_and_registers_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
+    make, latency, period = THROUGH[kind]
+    source, sink = transfer(elaborated(make), range(200), 200, stalls)
     assert sink.payloads == list(range(200))
     if not latency:
         assert sink.cycles == source.cycles
     if stalls == NO_STALLS:
-        assert source.cycles == list(range(200))
+        assert source.cycles == list(range(0, 200 * period, period))
         assert sink.cycles == [cycle + latency for cycle in source.cycles]
 
 
@@ -293,44 +255,25 @@ def test_nothing_is_lost_on_a_credited_way(
 
 @pytest.mark.parametrize("depth", [4, 16])
 def test_a_credit_that_is_returned_can_be_taken_two_cycles_later(depth: int) -> None:
-    credit = Credit(depth)
-    rooms: list[int] = []
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(credit.taken, 1)
-        for _ in range(depth):
-            rooms.append(ctx.get(credit.room))
-            await ctx.tick()
-        ctx.set(credit.taken, 0)
-        for returned in (0, 1, 0, 0, 0):
-            ctx.set(credit.returned, returned)
-            rooms.append(ctx.get(credit.room))
-            await ctx.tick()
-
-    simulate(credit, bench)
-    assert rooms == [1] * depth + [0, 0, 0, 1, 1]
+    inputs = [{"taken": 1}] * depth
+    inputs += [{"taken": 0, "returned": returned} for returned in (0, 1, 0, 0, 0)]
+    (rooms,) = clocked(Credit(depth), inputs, "room")
+    assert rooms == (1,) * depth + (0, 0, 0, 1, 1)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_credits_are_counted_whatever_comes_and_goes(seed: int) -> None:
     rng = random.Random(seed)
-    credit = Credit(8)
+    inputs, rooms = list[dict[str, int]](), list[int]()
     under_way = returned = 0
-
-    async def bench(ctx: Any) -> None:
-        nonlocal under_way, returned
-        for _ in range(600):
-            room = ctx.get(credit.room)
-            assert room == (under_way < 8), f"seed {seed}"
-            takes = room and rng.random() < 0.6
-            gives = under_way > returned and rng.random() < 0.5
-            ctx.set(credit.taken, takes)
-            ctx.set(credit.returned, gives)
-            under_way += takes - returned
-            returned = gives
-            await ctx.tick()
-
-    simulate(credit, bench)
+    for _ in range(600):
+        rooms.append(under_way < 8)
+        takes = rooms[-1] and rng.random() < 0.6
+        gives = under_way > returned and rng.random() < 0.5
+        inputs.append({"taken": takes, "returned": gives})
+        under_way += takes - returned
+        returned = gives
+    assert clocked(Credit(8), inputs, "room") == [tuple(rooms)], f"seed {seed}"
 
 
 # --- FIFOs with two write ports -------------------------------------------------------------------
