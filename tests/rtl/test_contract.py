@@ -333,9 +333,7 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
             assert record_words(fields["OP"], fields["LOOPS"], modes) == expected
             words[0] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
             for length in LENGTHS:
-                await bench.load(ctx, reseal(words, length))
-                await bench.ring(ctx)
-                await bench.settle(ctx)
+                await bench.finish(ctx, reseal(words, length))
                 code = Status(await bench.register(ctx, "FAULT", "CODE"))
                 right = length == expected
                 assert (code is not Status.BAD_SEAL) == right, f"{fields}, sealed {length}: {code}"
@@ -356,9 +354,7 @@ def test_words_beyond_those_in_use_are_not_read(width: int) -> None:
     assert reseal(words, 6) == words
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, words + [0xDEADBEEF] * (RECORD_WORDS - 6))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
+        await bench.finish(ctx, words + [0xDEADBEEF] * (RECORD_WORDS - 6))
 
     bench.run(host)
     assert np.array_equal(bench.memory.data, expected)
@@ -374,9 +370,7 @@ def test_a_record_with_any_flipped_bit_is_refused(width: int) -> None:
         for bit in (*range(24, 32), *others):
             flipped = list(words)
             flipped[bit // 32] ^= 1 << bit % 32
-            await bench.load(ctx, flipped)
-            await bench.ring(ctx)
-            await bench.settle(ctx)
+            await bench.finish(ctx, flipped)
             assert await bench.register(ctx, "FAULT", "CODE") != OK, f"bit {bit}"
             await bench.clear(ctx)
             await ctx.tick().repeat(4)

@@ -24,7 +24,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
 from support.commands import RandomCommands, logic
 from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
-from support.rtl.records import Task, pack
+from support.rtl.records import Task
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
@@ -116,11 +116,6 @@ def test_a_fenced_command_starts_2_cycles_after_the_last_response(latency: int) 
     assert second == bench.writes.responses[1] + 2 + 3, "steps, splitter, requests"
 
 
-def test_in_place() -> None:
-    bench = EngineBench(configuration())
-    bench.check([logic(Op.XOR, 1000, 3000, 1000, 999), logic(Op.NOT, 1000, None, 1000, 7)])
-
-
 @pytest.mark.parametrize(
     ("options", "latency"),
     [
@@ -144,11 +139,12 @@ def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> No
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
 
 
-@pytest.mark.parametrize("ahead", [1, 3, 8, 100])
+@pytest.mark.parametrize("ahead", [0, 1, 3, 8, 100])
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
 def test_a_step_may_read_what_a_later_one_writes(ahead: int, stalls: Stalls) -> None:
     bench = EngineBench(configuration(), stalls=stalls)
-    bench.check([logic(Op.NOT, 1000 + ahead, None, 1000, 999)])
+    first = logic(Op.XOR, 1000 + ahead, 3000, 1000, 999)
+    bench.check([first, logic(Op.NOT, 1000 + ahead, None, 1000, 7)])
 
 
 def test_completions_tell_how_each_command_ended() -> None:
@@ -168,10 +164,7 @@ def test_counters() -> None:
     bench = EngineBench(configuration())
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(logic(Op.XOR, 0, 1024, 4096, 512)))
-        await ctx.tick().repeat(12)
-        await bench.ring(ctx)
-        await bench.settle(ctx)
+        await bench.finish(ctx, logic(Op.XOR, 0, 1024, 4096, 512), gap=12)
         names = ("A_BEATS", "B_BEATS", "Y_BEATS", "Y_STALLS", "BUSY_CYCLES")
         assert await bench.registers(ctx, *names) == [64, 64, 64, 0, 64 + 14]
         await bench.set(ctx, "COUNTERS_CLEAR", 1)
@@ -211,10 +204,8 @@ def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     run = RECORD["RUN"].word
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(first))
-        await bench.load(ctx, pack(stale), 1)
-        await ctx.tick().repeat(20)
-        await bench.ring(ctx)
+        await bench.load(ctx, stale, 1)
+        await bench.submit(ctx, first, gap=20)
         if wait:
             await ctx.tick().repeat(wait)
         await bench.write(ctx, RING_OFFSET + 4 * (RECORD_WORDS + run), 0x102)
@@ -246,7 +237,7 @@ def test_each_command_has_its_own_interrupt(which: int) -> None:
     async def host(ctx: Any) -> None:
         for number in range(3):
             task = logic(Op.NOT, 0, None, 4096, 64, interrupt=number == which)
-            await bench.load(ctx, pack(task), number)
+            await bench.load(ctx, task, number)
         for _ in range(3):
             await bench.ring(ctx)
             await bench.settle(ctx)
@@ -293,7 +284,7 @@ def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
     expected = bench.after(task)
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(task))
+        await bench.load(ctx, task)
         bench.writes.hang = True
         await bench.ring(ctx)
         await ctx.tick().repeat(1000)

@@ -8,7 +8,7 @@ import pytest
 from bitlane_rtl.abi import COMPLETION_OFFSET, Mode, Op, Port, Status, register
 from support.commands import logic
 from support.rtl.bench import EngineBench, configuration, ending, rows
-from support.rtl.records import Task, pack
+from support.rtl.records import Task
 from support.seeds import seeds, slow
 
 CIRCUITS: dict[str, dict[str, Any]] = {
@@ -42,7 +42,7 @@ def task(number: int) -> Task:
 async def fill(ctx: Any, bench: EngineBench) -> None:
     """Write a command into each slot, from the next one on."""
     for number in range(bench.configuration.slots):
-        await bench.load(ctx, pack(task(number)), number)
+        await bench.load(ctx, task(number), number)
 
 
 async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
@@ -99,8 +99,7 @@ def test_a_stopped_engine_is_busy_while_doorbell_is_not_retired() -> None:
         cycles.append(await bench.register(ctx, "BUSY_CYCLES"))
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(BAD), 0)
-        await bench.ring(ctx, 1)
+        await bench.submit(ctx, BAD)
         await ctx.tick().repeat(60)
         await look(ctx)  # refused: DOORBELL 1, RETIRED 0
         await bench.clear(ctx)
@@ -207,7 +206,7 @@ def test_the_first_of_two_faults_is_the_fault(earlier: bool) -> None:
     bench = EngineBench(configuration())
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(BAD))
+        await bench.load(ctx, BAD)
         if earlier:
             await bench.ring(ctx)
         await ctx.tick().repeat(30)
@@ -241,9 +240,7 @@ def ends(
 
     async def host(ctx: Any) -> None:
         await bench.set(ctx, "TIMEOUT", BOUND)
-        await bench.load(ctx, pack(given))
-        await ctx.tick().repeat(20)
-        await bench.ring(ctx)
+        await bench.submit(ctx, given, gap=20)
         await ctx.tick().repeat(1 + after)
         for server in hanging.split():
             getattr(bench, server).hang = True

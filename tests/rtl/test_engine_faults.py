@@ -26,7 +26,7 @@ from support.rtl.bench import (
     searching,
     sums,
 )
-from support.rtl.records import Task, pack
+from support.rtl.records import Task
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
 from support.seeds import slow
@@ -301,9 +301,7 @@ def test_clear_in_any_cycle_drops_a_command(
     dropped, expected = bench.after(task), bench.after(again, task)
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(task))
-        await ctx.tick().repeat(12)
-        await bench.ring(ctx)
+        await bench.submit(ctx, task, gap=12)
         await ctx.tick().repeat(delay)
         await bench.clear(ctx)
         while await bench.register(ctx, "DOORBELL"):

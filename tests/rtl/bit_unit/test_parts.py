@@ -17,7 +17,7 @@ from bitlane_rtl.bit_unit.popcount import Popcount
 from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.oracle import computed
 from support.rtl.records import join, random_word, split
-from support.rtl.streams import simulate
+from support.rtl.streams import clocked, simulate
 from support.seeds import slow
 
 DIRECTML = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
@@ -36,30 +36,25 @@ CHOICES = [
 ]
 
 
-def choose(ctx: Any, circuit: Logic, op: Op) -> None:
-    ctx.set(circuit.base, BASE_OPS.index(op.base))
-    ctx.set(circuit.negates, op.negates)
+def chosen(op: Op) -> dict[str, int]:
+    return {"base": BASE_OPS.index(op.base), "negates": op.negates}
 
 
 @pytest.mark.parametrize("ops", CHOICES, ids=lambda ops: "+".join(op.name for op in sorted(ops)))
 @pytest.mark.parametrize("width", [8, 32])
 def test_every_operation_built_gives_its_truth_table(ops: frozenset[Op], width: int) -> None:
-    circuit = Logic(width, ops)
     generator = random.Random(width)
-    ones = (1 << width) - 1
-
-    async def check(ctx: Any) -> None:
-        for op in sorted(ops):
-            for _ in range(8):
-                a, b = generator.getrandbits(width), generator.getrandbits(width)
-                choose(ctx, circuit, op)
-                ctx.set(circuit.a, a)
-                ctx.set(circuit.b, b)
-                result = ctx.get(circuit.o) ^ (ones * ctx.get(circuit.negate))
-                word = op.counted if op.counts else op
-                assert result == computed(word, width, a, b), f"{op.name} {a:#x} {b:#x}"
-
-    simulate(circuit, check)
+    cases = [
+        (op, generator.getrandbits(width), generator.getrandbits(width))
+        for op in sorted(ops)
+        for _ in range(8)
+    ]
+    inputs = [chosen(op) | {"a": a, "b": b} for op, a, b in cases]
+    seen = clocked(Logic(width, ops), inputs, "o", "negate")
+    for (op, a, b), result, negate in zip(cases, *seen, strict=True):
+        word = op.counted if op.counts else op
+        found = result ^ ((1 << width) - 1) * negate
+        assert found == computed(word, width, a, b), f"{op.name} {a:#x} {b:#x}"
 
 
 @pytest.mark.parametrize(
@@ -68,16 +63,8 @@ def test_every_operation_built_gives_its_truth_table(ops: frozenset[Op], width: 
 def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
     ops: frozenset[Op],
 ) -> None:
-    circuit = Logic(8, ops)
-    negated = set()
-
-    async def check(ctx: Any) -> None:
-        for op in sorted(ops):
-            choose(ctx, circuit, op)
-            if ctx.get(circuit.negate):
-                negated.add(op)
-
-    simulate(circuit, check)
+    (negates,) = clocked(Logic(8, ops), map(chosen, sorted(ops)), "negate")
+    negated = {op for op, level in zip(sorted(ops), negates, strict=True) if level}
     both = {op.base for op in ops if op.negates} & {op.base for op in ops if not op.negates}
     assert negated == ({op for op in ops if op.negates} if both else set())
 
@@ -161,27 +148,22 @@ def test_a_test_stands_at_the_lowest_byte_of_its_element(
     width: int, lanes: frozenset[Lane]
 ) -> None:
     built = sorted(lane for lane in lanes if lane.bits <= width)
-    circuit = LaneTests(width, built, pairs=False)
     seed = f"{width} {built}"
     generator = random.Random(seed)
     words = [1 << bit for bit in range(width)]
     words += [sparse_word(generator, width) for _ in range(150)]
-
-    async def check(ctx: Any) -> None:
-        for word in words:
-            lane, negate = generator.choice(built), generator.random() < 0.5
-            ctx.set(circuit.a, word)
-            ctx.set(circuit.lane, lane)
-            ctx.set(circuit.negate, negate)
-            got = split(ctx.get(circuit.o), 1, width // 8)
-            want = expected(word, lane, width, negate, halves=True)
-            assert got == want, f"{word:#x} {lane}, seed {seed}"
-
-    simulate(circuit, check)
+    inputs = [
+        {"a": word, "lane": generator.choice(built), "negate": generator.random() < 0.5}
+        for word in words
+    ]
+    (seen,) = clocked(LaneTests(width, built, pairs=False), inputs, "o")
+    for given, got in zip(inputs, seen, strict=True):
+        word, lane, negate = given.values()
+        want = expected(word, Lane(lane), width, bool(negate), halves=True)
+        assert split(got, 1, width // 8) == want, f"{given}, seed {seed}"
 
 
 def test_an_element_of_two_words_is_tested_with_its_second() -> None:
-    circuit = LaneTests(32, ALL - {Lane.BITS_64}, pairs=True)
     generator = random.Random("pairs")
     given: list[tuple[bool, Lane, bool, int, list[bool] | None]] = []
     for _ in range(200):
@@ -198,26 +180,21 @@ def test_an_element_of_two_words_is_tested_with_its_second() -> None:
         else:
             given.append((True, lane, negate, first, expected(first, lane, 32, negate)))
 
-    async def check(ctx: Any) -> None:
-        for test, lane, negate, word, want in given:
-            while True:
-                takes = generator.random() < 0.7
-                for name, value in (("take", takes), ("test", test), ("lane", lane)):
-                    ctx.set(getattr(circuit, name), value)
-                ctx.set(circuit.negate, negate)
-                ctx.set(circuit.a, word)
-                if want is not None:
-                    assert split(ctx.get(circuit.o), 1, 4) == want
-                await ctx.tick()
-                if takes:
-                    break
-                if generator.random() < 0.5:
-                    # Another word waits, but is not taken.
-                    ctx.set(circuit.take, 0)
-                    ctx.set(circuit.a, generator.getrandbits(32))
-                    await ctx.tick()
-
-    simulate(circuit, check)
+    inputs: list[dict[str, int]] = []
+    wanted: list[list[bool] | None] = []
+    for test, lane, negate, word, want in given:
+        takes = False
+        while not takes:
+            takes = generator.random() < 0.7
+            inputs.append({"test": test, "lane": lane, "negate": negate, "a": word, "take": takes})
+            wanted.append(want)
+            if not takes and generator.random() < 0.5:
+                # Another word waits, but is not taken.
+                inputs.append({"a": generator.getrandbits(32)})
+                wanted.append(None)
+    (seen,) = clocked(LaneTests(32, ALL - {Lane.BITS_64}, pairs=True), inputs, "o")
+    for cycle, (got, want) in enumerate(zip(seen, wanted, strict=True)):
+        assert want in (None, split(got, 1, 4)), f"cycle {cycle}: {inputs[cycle]}"
 
 
 # --- counts ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from support.rtl.records import (
     random_word,
     split,
 )
-from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate, transfer
+from support.rtl.streams import NO_STALLS, Stalls, clocked, compiled, transfer
 from support.seeds import slow
 
 LEFT, RIGHT = frozenset({Op.SHIFT_LEFT}), frozenset({Op.SHIFT_RIGHT})
@@ -32,15 +32,10 @@ class Case:
         self.saturate, self.arithmetic = generator.random() < 0.5, generator.random() < 0.5
         self.bypass, self.constant = generator.random() < 0.1, generator.random() < 0.5
 
-    def set(self, ctx: Any, circuit: Shifter) -> None:
-        ctx.set(circuit.a, self.a)
-        ctx.set(circuit.b, self.b)
-        ctx.set(circuit.lane, self.lane)
-        ctx.set(circuit.right, self.op == Op.SHIFT_RIGHT)
-        ctx.set(circuit.saturate, self.saturate)
-        ctx.set(circuit.arithmetic, self.arithmetic)
-        ctx.set(circuit.bypass, self.bypass)
-        ctx.set(circuit.constant, self.constant)
+    def inputs(self, load: int = 3) -> dict[str, int]:
+        names = ("a", "b", "lane", "saturate", "arithmetic", "bypass", "constant")
+        given = {name: getattr(self, name) for name in names}
+        return given | {"right": self.op == Op.SHIFT_RIGHT, "load": load}
 
     def expected(self) -> int:
         if self.bypass:
@@ -59,17 +54,9 @@ class Case:
 def check(circuit: Shifter, cases: list[Case]) -> None:
     """Shift a word a cycle, with the result due two cycles later."""
 
-    async def run(ctx: Any) -> None:
-        ctx.set(circuit.load, 3)
-        for index in range(len(cases) + 1):
-            if index < len(cases):
-                cases[index].set(ctx, circuit)
-            await ctx.tick()
-            if index:
-                case = cases[index - 1]
-                assert ctx.get(circuit.o) == case.expected(), str(case)
-
-    simulate(circuit, run)
+    (seen,) = clocked(circuit, [*(case.inputs() for case in cases), {}, {}], "o")
+    for case, got in zip(cases, seen[2:], strict=True):
+        assert got == case.expected(), str(case)
 
 
 EVERY_LANE = frozenset(Lane)
@@ -119,24 +106,10 @@ def test_each_stage_holds_while_it_is_not_loaded() -> None:
     generator = random.Random(7)
     cases = [Case(generator, sorted(SHIFT_OPS), Lane.BITS_16, 32) for _ in range(3)]
 
-    async def run(ctx: Any) -> None:
-        cases[0].set(ctx, circuit)
-        ctx.set(circuit.load, 1)
-        await ctx.tick()
-        cases[1].set(ctx, circuit)
-        ctx.set(circuit.load, 2)
-        await ctx.tick()
-        ctx.set(circuit.load, 1)
-        await ctx.tick()
-        cases[2].set(ctx, circuit)
-        ctx.set(circuit.load, 0)
-        await ctx.tick()
-        assert ctx.get(circuit.o) == cases[0].expected()
-        ctx.set(circuit.load, 2)
-        await ctx.tick()
-        assert ctx.get(circuit.o) == cases[1].expected()
-
-    simulate(circuit, run)
+    first, second, third = cases
+    script = [first.inputs(load=1), second.inputs(load=2), {"load": 1}, third.inputs(load=0)]
+    (seen,) = clocked(circuit, [*script, {"load": 2}, {}], "o")
+    assert seen[4:] == (first.expected(), second.expected())
 
 
 # --- elements of two beats ------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.serial.checksum import Checksum
 from bitlane_rtl.serial.cobs import CobsDecoder
 from bitlane_rtl.serial.complaint_inserter import ComplaintInserter
-from support.rtl.streams import Sink, Source, Stalls, compiled, simulate
+from support.rtl.streams import Sink, Source, Stalls, clocked, compiled, simulate
 from support.serial.frames import Reply, cobs_decode, cobs_encode
 
 ERROR = -1
@@ -30,31 +30,23 @@ class Frame:
 
 def decode(line: Iterable[int], *, gap: int = 0) -> list[Frame]:
     """Decode ``line``, with ``gap`` idle cycles before each byte; sample every cycle."""
-    dut = compiled(CobsDecoder)
-    frames: list[Frame] = []
-
-    async def bench(ctx: Any) -> None:
-        data = bytearray()
-        broken = False
-        for byte in line:
-            ctx.set(dut.i.byte, byte & 0xFF)
-            ctx.set(dut.i.error, byte == ERROR)
-            for cycle in range(gap + 1):
-                ctx.set(dut.i.valid, cycle == gap)
-                broken |= bool(ctx.get(dut.broken))
-                if ctx.get(dut.valid):
-                    assert cycle == gap
-                    assert not ctx.get(dut.end)
-                    data.append(ctx.get(dut.byte))
-                if ctx.get(dut.end):
-                    assert (cycle, byte) == (gap, 0)
-                    frames.append(Frame(bytes(data), bool(ctx.get(dut.empty)), broken))
-                    data.clear()
-                    broken = False
-                await ctx.tick()
-        assert not data, "the line must end with a delimiter"
-
-    simulate(dut, bench)
+    inputs = [
+        {"i.byte": byte & 0xFF, "i.error": byte == ERROR, "i.valid": cycle == gap}
+        for byte in line
+        for cycle in range(gap + 1)
+    ]
+    names = ("valid", "byte", "end", "empty", "broken")
+    seen = zip(*clocked(compiled(CobsDecoder), inputs, *names), strict=True)
+    frames, data, broken = list[Frame](), bytearray(), False
+    for given, (valid, byte, end, empty, breaks) in zip(inputs, seen, strict=True):
+        assert valid + end <= given["i.valid"]
+        broken |= bool(breaks)
+        data += bytes([byte] * valid)
+        if end:
+            assert given["i.byte"] == 0
+            frames.append(Frame(bytes(data), bool(empty), broken))
+            data, broken = bytearray(), False
+    assert not data, "the line must end with a delimiter"
     return frames
 
 
@@ -264,18 +256,11 @@ def test_complaints_are_answered_between_answers(stalls: Stalls) -> None:
 
 def test_a_complaint_takes_priority() -> None:
     """Over answers that are not yet offered; alone, it is answered at once."""
-    dut = compiled(ComplaintInserter)
-    seen: list[tuple[int, int]] = []
-
-    async def bench(ctx: Any) -> None:
-        ctx.set(dut.o.ready, 1)
-        ctx.set(dut.complaint.expected, 7)
-        for complains, answers in ((1, 0), (1, 1), (0, 1)):
-            ctx.set(dut.complaint.valid, complains)
-            ctx.set(dut.i.valid, answers)
-            ctx.set(dut.i.p.last, 1)
-            _, _, answered, taken = await ctx.tick().sample(dut.complaint.answered, dut.i.ready)
-            seen.append((answered, answers and taken))
-
-    simulate(dut, bench)
-    assert seen == [(1, 0), (1, 0), (0, 1)]
+    given = {"o.ready": 1, "complaint.expected": 7, "i.p.last": 1}
+    inputs = [
+        given | {"complaint.valid": complains, "i.valid": offered}
+        for complains, offered in ((1, 0), (1, 1), (0, 1))
+    ]
+    answered, taken = clocked(compiled(ComplaintInserter), inputs, "complaint.answered", "i.ready")
+    assert answered == (1, 1, 0)
+    assert taken[1:] == (0, 1)

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.link.words import AnswerWord
 from bitlane_rtl.serial.transmitter import AnswerTransmitter
 from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
-from support.rtl.streams import STALLS, Sink, Source, Stalls, compiled, simulate
+from support.rtl.streams import STALLS, Sink, Source, Stalls, clocked, compiled, simulate
 from support.serial.frames import answer_content, answer_line, uart_bytes, uart_levels
 
 DIVIDERS = (8, 9, 13, 255, 256)
@@ -24,18 +24,10 @@ Arrival = tuple[int, int | None]
 
 def receive(levels: Sequence[int], divider: int) -> list[Arrival]:
     """Drive ``rx`` with ``levels``, one per cycle; return all arrivals."""
-    dut = compiled(UartReceiver, divider)
-    found: list[Arrival] = []
-
-    async def line(ctx: Any) -> None:
-        for cycle, level in enumerate(levels):
-            ctx.set(dut.rx, level)
-            _, _, valid, byte, error = await ctx.tick().sample(dut.o.valid, dut.o.byte, dut.o.error)
-            if valid:
-                found.append((cycle, None if error else byte))
-
-    simulate(dut, line, deadline=len(levels) + 10)
-    return found
+    inputs = [{"rx": level} for level in levels]
+    seen = clocked(compiled(UartReceiver, divider), inputs, "o.valid", "o.byte", "o.error")
+    arrivals = enumerate(zip(*seen, strict=True))
+    return [(cycle, None if error else byte) for cycle, (valid, byte, error) in arrivals if valid]
 
 
 def latency(divider: int) -> int:

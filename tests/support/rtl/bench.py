@@ -15,6 +15,9 @@ from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
 from support.rtl.walks import Walk
 
+Record = Task | Sequence[int]
+"""A command, or the words of a record."""
+
 SIZE = 1 << 13
 """Bytes of memory of the engines that `configuration` gives."""
 
@@ -171,10 +174,10 @@ class EngineBench:
         await self.set(ctx, "CLEAR", 1)
         self.submitted = 0
 
-    async def load(self, ctx: Any, words: Sequence[int], ahead: int = 0) -> None:
+    async def load(self, ctx: Any, record: Record, ahead: int = 0) -> None:
         """Write a record into the ring without submitting it."""
         slot = (self.submitted + ahead) % self.configuration.slots
-        for number, word in enumerate(words):
+        for number, word in enumerate(pack(record) if isinstance(record, Task) else record):
             await self.write(ctx, RING_OFFSET + 4 * (slot * RECORD_WORDS + number), word)
 
     async def ring(self, ctx: Any, count: int = 1) -> None:
@@ -183,15 +186,17 @@ class EngineBench:
         self.doorbells.append(self.cycle + 1)  # the host runs before the servers in a cycle
         await self.set(ctx, "DOORBELL", self.submitted & 0xFFFF)
 
-    async def submit(self, ctx: Any, *tasks: Task) -> None:
-        """Load the records of ``tasks``, and submit them with one doorbell."""
-        for number, task in enumerate(tasks):
-            await self.load(ctx, pack(task), number)
-        await self.ring(ctx, len(tasks))
+    async def submit(self, ctx: Any, *records: Record, gap: int = 0) -> None:
+        """Load ``records``, and submit them with one doorbell after ``gap`` cycles."""
+        for number, record in enumerate(records):
+            await self.load(ctx, record, number)
+        for _ in range(gap):
+            await ctx.tick()
+        await self.ring(ctx, len(records))
 
-    async def finish(self, ctx: Any, *tasks: Task) -> None:
-        """Submit ``tasks`` and `settle`."""
-        await self.submit(ctx, *tasks)
+    async def finish(self, ctx: Any, *records: Record, gap: int = 0) -> None:
+        """Submit ``records`` and `settle`."""
+        await self.submit(ctx, *records, gap=gap)
         await self.settle(ctx)
 
     async def settle(self, ctx: Any) -> None:
@@ -208,11 +213,7 @@ class EngineBench:
         found: list[int] = []
 
         async def host(ctx: Any) -> None:
-            for number, task in enumerate(tasks):
-                await self.load(ctx, pack(task), number)
-            await ctx.tick().repeat(gap)
-            await self.ring(ctx, len(tasks))
-            await self.settle(ctx)
+            await self.finish(ctx, *tasks, gap=gap)
             found.extend(await self.registers(ctx, "FAULT", "RETIRED", "FAULT_ADDRESS"))
             await ctx.tick().repeat(20)
 

@@ -315,17 +315,20 @@ def clocked(
 
     Both are named by paths of members, like ``"o.valid"``. An input stays until it is set again.
     """
-    seen: list[tuple[Any, ...]] = []
-    ports = [attrgetter(name)(circuit) for name in outputs]
+    seen: list[Sequence[Any]] = []
+    cycles = list(inputs)
+    levels: dict[str, Any] = {}
 
     async def drive(ctx: Any) -> None:
-        for cycle in inputs:
+        tick = ctx.tick().sample(*(attrgetter(name)(circuit) for name in outputs))
+        for cycle in cycles:
             for name, value in cycle.items():
-                ctx.set(attrgetter(name)(circuit), value)
-            seen.append(tuple(ctx.get(port) for port in ports))
-            await ctx.tick()
+                if name not in levels or levels[name] != value:
+                    ctx.set(attrgetter(name)(circuit), value)
+            levels.update(cycle)
+            seen.append((await tick)[2:])
 
-    simulate(circuit, drive)
+    simulate(circuit, drive, deadline=len(cycles) + 10)
     return list(zip(*seen, strict=True))
 
 
