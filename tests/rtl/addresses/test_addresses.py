@@ -138,7 +138,7 @@ def check(
             assert sink.cycles == cycles, f"{STREAMS[number]} {commands}"
 
 
-def random_command(generator: random.Random, loops: int, strides: bool = True) -> Nested:
+def random_command(generator: random.Random, loops: int, strides: bool) -> Nested:
     def flags(chance: float) -> tuple[bool, bool, bool]:
         a, b, y = (generator.random() < chance for _ in range(3))
         return a, y, b
@@ -149,22 +149,17 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
     return Nested(counts, strided, (True, True, generator.random() < 0.5))
 
 
+@pytest.mark.parametrize("modes", [frozenset(Mode), frozenset({Mode.DENSE})], ids=["all", "dense"])
 @pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("loops", [1, slow(2), slow(4), 6])
-def test_commands_of_every_kind_in_turn(loops: int, buffer: str, stalls: Stalls) -> None:
-    generator = random.Random(f"{loops} {stalls.seed}")
-    commands = [random_command(generator, min(loops, 4)) for _ in range(30)]
-    commands += [Nested(counts[:loops]) for counts in ([1] * 6, [2] * 6, [1, 2] * 3, [2, 1] * 3)]
-    check(Configuration(loops=loops), commands, stalls, buffer)
-
-
-@pytest.mark.parametrize("loops", [1, 4])
-def test_without_strided_runs_there_is_nothing_to_count_within_them(
-    loops: int, stalls: Stalls
+def test_commands_of_every_kind_in_turn(
+    loops: int, buffer: str, modes: frozenset[Mode], stalls: Stalls
 ) -> None:
-    generator = random.Random(f"{loops} {stalls.seed}")
-    commands = [random_command(generator, loops, strides=False) for _ in range(30)]
-    check(Configuration(loops=loops, modes=frozenset({Mode.DENSE})), commands, stalls)
+    """Without strided runs there is nothing to count within them."""
+    generator, strides = random.Random(f"{loops} {stalls.seed}"), Mode.STRIDED in modes
+    commands = [random_command(generator, min(loops, 4), strides) for _ in range(30)]
+    commands += [Nested(counts[:loops]) for counts in ([1] * 6, [2] * 6, [1, 2] * 3, [2, 1] * 3)]
+    check(Configuration(loops=loops, modes=modes), commands, stalls, buffer)
 
 
 def test_a_dense_stream_is_told_of_a_run_at_its_first_element() -> None:
@@ -280,37 +275,22 @@ def check_addresses(
     assert sink.cycles == cycles, "with the step"
 
 
+@pytest.mark.parametrize(
+    ("width", "loops"), [(32, 1), (32, 2), (32, 3), (32, 6), (64, 4), slow(128, 4)]
+)
 @pytest.mark.parametrize("seed", seeds(1, 3))
-def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> None:
-    generator = random.Random(f"{width} {seed}")
-    configuration = Configuration(data_width=width)
+def test_random_loops_of_every_mode(width: int, loops: int, stalls: Stalls, seed: int) -> None:
+    """With up to two loops, the first address takes another way to its register."""
+    generator = random.Random(f"{width} {loops} {seed}")
+    configuration = Configuration(data_width=width, loops=loops)
     commands = []
-    for _ in range(8):
+    for depth in [loops, *(generator.randint(1, loops) for _ in range(7))]:
         lane = generator.choice([Lane.BITS_8, Lane.BITS_16, Lane.BITS_32])
         counts = [generator.choice([1, 2, 7])]
-        counts += [generator.choice([1, 2, 5]) for _ in range(generator.randrange(4))]
+        counts += [generator.choice([1, 2, 3]) for _ in range(depth - 1)]
         modes = generator.choice(OPERAND_MODES), generator.choice([Mode.DENSE, Mode.STRIDED])
         a, y = (
             random_walk(generator, configuration, counts, mode, lane, size=1 << 16, aligned=False)
-            for mode in modes
-        )
-        commands.append((a, y))
-    check_addresses(configuration, commands, stalls)
-
-
-@pytest.mark.parametrize("loops", [1, 2, 3, 6])
-def test_random_walks_of_every_number_of_loops(loops: int, stalls: Stalls) -> None:
-    """With up to two loops, the first address takes another way to its register."""
-    generator = random.Random(f"{loops} {stalls.seed}")
-    configuration = Configuration(data_width=32, loops=loops)
-    commands = []
-    for depth in [loops, *(generator.randint(1, loops) for _ in range(7))]:
-        counts = [generator.choice([1, 2, 3]) for _ in range(depth)]
-        modes = generator.choice(OPERAND_MODES), generator.choice([Mode.DENSE, Mode.STRIDED])
-        a, y = (
-            random_walk(
-                generator, configuration, counts, mode, Lane.BITS_16, size=1 << 16, aligned=False
-            )
             for mode in modes
         )
         commands.append((a, y))
