@@ -51,6 +51,11 @@ _MAC_UNITS = (
     "ethernet/mac_transmitter.py",
     "ethernet/rgmii.py",
 )
+_CROSSINGS = (
+    "ethernet/board_addresses.py",
+    "ethernet/line_status.py",
+    "ethernet/packet_fifo.py",
+)
 _PACKET_UNITS = (
     "ethernet/byte_sum.py",
     "ethernet/frame_parser.py",
@@ -110,6 +115,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/stages.py": ("tests/rtl/datapath/test_reader.py", "tests/rtl/test_engine.py"),
     **dict.fromkeys(_PACKET_UNITS, _PACKETS),
     **dict.fromkeys(_REQUEST_UNITS, _REQUESTS),
+    **dict.fromkeys(_CROSSINGS, ("tests/rtl/ethernet/test_crossings.py",)),
     **dict.fromkeys(_MAC_UNITS, ("tests/rtl/ethernet/test_mac.py",)),
     "link/data_mover.py": _REQUESTS,
     "link/word_mover.py": (

@@ -1,32 +1,38 @@
-"""A board shows the speed of its PHY in a word of its window and by a light; its addresses."""
+"""Packets and the line's status cross the clocks whole; the addresses of a board are legal.
+
+A board shows the speed of its PHY in a word of its window and by a light.
+"""
 
 import random
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import ClockDomain, DomainRenamer, Module
 
 import cppsim
 from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.line_status import LineStatus
+from bitlane_rtl.ethernet.packet_fifo import PacketFifo
 
 CLOCK_HZ = 14
 """Clocks a second: the light changes after 8 of them."""
 
 
-class _Bench:
-    """A `LineStatus` with the clocks of the line and of the board."""
-
-    def __init__(self) -> None:
-        m = Module()
-        for name in ("rx", "sync"):
-            m.domains += ClockDomain(name)
-        m.submodules.line = self.line = LineStatus(CLOCK_HZ)
-        self.simulator = cppsim.Simulator(m)
-        self.simulator.add_clock(8e-9, phase=1e-9, domain="rx")
-        self.simulator.add_clock(10.7e-9, phase=2e-9, domain="sync")
+def simulate(unit: Any, periods: dict[str, float], *testbenches: Any, background: Any = ()) -> None:
+    """Run testbenches of ``unit``, whose clocks have ``periods`` in seconds."""
+    m = Module()
+    m.domains += map(ClockDomain, periods)
+    m.submodules.unit = unit
+    simulator = cppsim.Simulator(m)
+    for name, period in periods.items():
+        simulator.add_clock(period, phase=0.3 * period, domain=name)
+    for each in testbenches:
+        simulator.add_testbench(each)
+    for each in background:
+        simulator.add_testbench(each, background=True)
+    simulator.run()
 
 
 def report(ctx: Any, line: LineStatus, bits: int, *, valid: int = 0, error: int = 0) -> None:
@@ -55,13 +61,12 @@ def fields(value: int) -> dict[str, int]:
 
 
 def run(testbench: Any) -> None:
-    bench = _Bench()
+    line = LineStatus(CLOCK_HZ)
 
     async def whole(ctx: Any) -> None:
-        await testbench(ctx, bench.line)
+        await testbench(ctx, line)
 
-    bench.simulator.add_testbench(whole)
-    bench.simulator.run()
+    simulate(line, {"rx": 8e-9, "sync": 10.7e-9}, whole)
 
 
 @pytest.mark.parametrize("speed", range(3))
@@ -144,3 +149,95 @@ def test_the_default_is_a_legal_address() -> None:
     addresses = BoardAddresses()
     assert addresses.mac[0] & 3 == 2, "not a local address of one board"
     assert addresses.ip.is_private
+
+
+# --- packets --------------------------------------------------------------------------------------
+
+
+DEPTH, LONGEST = 64, 16
+
+PERIODS = [(8.0e-9, 20.1e-9), (20.1e-9, 8.0e-9), (8.0e-9, 8.0008e-9), (8.0008e-9, 8.0e-9)]
+"""Seconds, of writer and reader."""
+
+
+class Run:
+    """A writer that commits two packets of three, and a reader that stalls."""
+
+    def __init__(self, periods: tuple[float, float], seed: int, stalls: float) -> None:
+        self._random = random.Random(seed)
+        self._stalls = stalls
+        self.expected: list[int] = []
+        self.received: list[int] = []
+        self.waited = 0
+        self._fifo = PacketFifo(16, DEPTH, LONGEST)
+        clocks = dict(zip(("write", "read"), periods, strict=True))
+        simulate(self._fifo, clocks, self._write, background=[self._read])
+
+    async def _write(self, ctx: Any) -> None:
+        i, rng = self._fifo.i, self._random
+        for number in range(150):
+            await ctx.tick("write").repeat(3)
+            while not ctx.get(i.room):
+                self.waited += 1
+                await ctx.tick("write")
+            size = rng.randrange(1, LONGEST)
+            words = [number << 8 | place for place in range(size)]
+            for place in rng.sample(range(size), size):
+                ctx.set(i.write, 1)
+                ctx.set(i.offset, place)
+                ctx.set(i.word, words[place])
+                await ctx.tick("write")
+                if rng.random() < 0.1:
+                    ctx.set(i.write, 0)
+                    await ctx.tick("write").repeat(rng.randrange(1, 9))
+            ctx.set(i.write, 0)
+            if rng.randrange(3):
+                self.expected += words
+                ctx.set(i.words, size)
+                ctx.set(i.commit, 1)
+                await ctx.tick("write")
+                ctx.set(i.commit, 0)
+        await ctx.tick("write").repeat(6000)
+
+    async def _read(self, ctx: Any) -> None:
+        o = self._fifo.o
+        rng = random.Random(1)
+        offered: int | None = None
+        while True:
+            ready = rng.random() >= self._stalls
+            ctx.set(o.ready, ready)
+            *_, valid, payload = await ctx.tick("read").sample(o.valid, o.payload)
+            assert offered is None or (valid and payload == offered)
+            offered = payload if valid and not ready else None
+            if valid and ready:
+                self.received.append(payload)
+
+
+@pytest.mark.parametrize("periods", PERIODS)
+@pytest.mark.parametrize("stalls", [0.0, 0.5, 0.95])
+def test_packets_cross_whole(periods: tuple[float, float], stalls: float) -> None:
+    ran = Run(periods, 1, stalls)
+    assert ran.received == ran.expected
+    assert len(ran.expected) > 500
+    assert bool(ran.waited) or stalls < 0.95
+
+
+def test_latency() -> None:
+    """With one clock for both sides, which changes nothing else."""
+    fifo = PacketFifo(16, DEPTH, LONGEST)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(fifo.i.write, 1)
+        ctx.set(fifo.i.commit, 1)
+        ctx.set(fifo.i.words, 1)
+        await ctx.tick()
+        ctx.set(fifo.i.write, 0)
+        ctx.set(fifo.i.commit, 0)
+        cycles = 1
+        while not ctx.get(fifo.o.valid):
+            await ctx.tick()
+            cycles += 1
+        assert cycles == 3 + 5
+
+    one_clock = DomainRenamer({"write": "sync", "read": "sync"})(fifo)
+    simulate(one_clock, {"sync": 1e-6}, testbench)
