@@ -37,9 +37,8 @@ from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins, controller
 from support.rtl.streams import NO_STALLS, Stalls, clocked, compiled, elaborated, later, simulate
 
-B_ADDRESS = 0x8000_0000
-"""Reader B's requests have this bit, reader A's do not."""
-TURNS = [0, B_ADDRESS] * 20
+USER_B = 0x800
+"""Requests of the reader or writer B have this bit, those of A do not."""
 
 
 def requests(count: int, base: int, length: int | None = None) -> list[dict[str, int]]:
@@ -73,7 +72,7 @@ def beats(of: list[dict[str, int]]) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("latency", [1, 12])
 def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
     dut = compiled(ReadArbiter, 32, 32, 4, block_ram=block_ram)
-    of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
+    of_a, of_b = requests(25, 0), requests(20, USER_B)
     memory = ReadServer(dut.port, OwnAddresses(), latency - 1, stalls)
     ran = transfer_bursts(dut, a=of_a, b=of_b, stalls=stalls, background=[memory])
     for sink, expected in ((ran.a, beats(of_a)), (ran.b, beats(of_b))):
@@ -81,20 +80,44 @@ def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram:
         assert got == expected, stalls
 
 
-def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
-    dut = elaborated(ReadArbiter, 32, 32, 16)
-    memory = ReadServer(dut.port, OwnAddresses())
-    transfer_bursts(dut, a=requests(20, 0, 0), b=requests(20, B_ADDRESS, 0), background=[memory])
-    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS
-    assert [cycle for cycle, _, _ in memory.requests] == list(range(40))
-    assert memory.beats == list(range(1, 41))
+def users(server: Any) -> list[int]:
+    """Return who requested each burst: 0 for A, 1 for B."""
+    return [address // USER_B for _, address, _ in server.requests]
 
 
-def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
-    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
-    memory = ReadServer(dut.port, OwnAddresses(), 2, stalls)
-    transfer_bursts(dut, a=requests(20, 0, 3), b=requests(20, B_ADDRESS, 3), background=[memory])
-    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS, stalls
+def both(kind: str, length: int, latency: int, stalls: Stalls) -> Any:
+    """Return the port's server after 20 bursts of A and of B, which do not stall, by ``kind``."""
+    reads = kind == "read"
+    reader = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
+    dut: Any = reader if reads else compiled(WriteArbiter, 32, 32, 4)
+    written = Memory(np.zeros(2 * USER_B, np.uint8), 4)
+    memory = OwnAddresses() if reads else written
+    server = (ReadServer if reads else WriteServer)(dut.port, memory, latency, stalls)
+    benches = [
+        bench
+        for user, base in ((dut.a, 0), (dut.b, USER_B))
+        for asked in [requests(20, base, length)]
+        for bench in bursts_of(
+            SimpleNamespace(a=user, write=user), **{"a" if reads else "write": asked}
+        ).values()
+    ]
+    simulate(dut, *benches, background=[server])
+    return server
+
+
+@pytest.mark.parametrize("length", [0, 3])
+@pytest.mark.parametrize(("kind", "first"), [("read", 1), ("write", 0)])
+def test_two_that_ask_are_granted_in_turn_without_a_lost_cycle(
+    kind: str, first: int, length: int
+) -> None:
+    server = both(kind, length, 0, NO_STALLS)
+    assert users(server) == [0, 1] * 20
+    assert server.beats == list(range(first, first + 40 * (length + 1)))
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_a_stalled_port_is_shared_evenly_too(kind: str, stalls: Stalls) -> None:
+    assert users(both(kind, 3, 2, stalls)) == [0, 1] * 20, stalls
 
 
 @pytest.mark.parametrize("reader", ["a", "b"])
@@ -110,14 +133,12 @@ def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> No
 # --- writers --------------------------------------------------------------------------------------
 
 
-WRITER_B = 0x800
-"""Writer B's requests have this bit, writer A's do not."""
 BAD = 0x380
 """The beat at this address of each writer cannot be written."""
 
 
 def is_bad(address: int) -> bool:
-    return address % WRITER_B == BAD
+    return address % USER_B == BAD
 
 
 class Run:
@@ -135,9 +156,9 @@ class Run:
         stalls: Stalls = NO_STALLS,
         late: dict[str, int] | None = None,
     ) -> None:
-        memory = Memory(np.zeros(2 * WRITER_B, np.uint8), 4, is_bad)
+        memory = Memory(np.zeros(2 * USER_B, np.uint8), 4, is_bad)
         self.server = WriteServer(dut.port, memory, latency, stalls)
-        self.expected = [0] * (2 * WRITER_B // 4)
+        self.expected = [0] * (2 * USER_B // 4)
         self.ports: dict[str, SimpleNamespace] = {}
         benches: list[Any] = []
         for name, own_bursts in asked.items():
@@ -154,7 +175,7 @@ class Run:
             self._expect(own_bursts, iter(beats))
         simulate(dut, *benches, background=[self.server])
         self.written = memory.data.view("<u4").tolist()
-        self.users = [address // WRITER_B for _, address, _ in self.server.requests]
+        self.users = users(self.server)
 
     def _expect(self, asked: list[dict[str, int]], beats: Any) -> None:
         for burst in asked:
@@ -168,7 +189,7 @@ class Run:
 @pytest.mark.parametrize("latency", [0, 12])
 def test_each_writer_gets_its_own_responses(stalls: Stalls, latency: int) -> None:
     dut = compiled(WriteArbiter, 32, 32, 4)
-    asked = {"a": requests(25, 0), "b": requests(20, WRITER_B)}
+    asked = {"a": requests(25, 0), "b": requests(20, USER_B)}
     ran = Run(dut, asked, latency=latency, stalls=stalls)
     assert ran.written == ran.expected, stalls
     for name, own_bursts in asked.items():
@@ -178,28 +199,6 @@ def test_each_writer_gets_its_own_responses(stalls: Stalls, latency: int) -> Non
         ]
         assert ran.ports[name].response.bits == errors, stalls
         assert any(errors)
-
-
-@pytest.mark.parametrize("length", [0, 3])
-def test_two_writers_are_granted_in_turn_without_a_lost_cycle(length: int) -> None:
-    dut = elaborated(WriteArbiter, 32, 32, 16)
-    ran = Run(dut, {"a": requests(20, 0, length), "b": requests(20, WRITER_B, length)})
-    assert ran.users == [0, 1] * 20
-    assert ran.server.beats == list(range(40 * (length + 1)))
-
-
-def test_a_stalled_port_is_shared_evenly_by_writers(stalls: Stalls) -> None:
-    """The writers do not stall, so that both always request."""
-    dut = compiled(WriteArbiter, 32, 32, 4)
-    memory = Memory(np.zeros(2 * WRITER_B, np.uint8), 4)
-    server = WriteServer(dut.port, memory, 2, stalls)
-    benches = [
-        bench
-        for writer, base in ((dut.a, 0), (dut.b, WRITER_B))
-        for bench in bursts_of(SimpleNamespace(write=writer), write=requests(20, base, 3)).values()
-    ]
-    simulate(dut, *benches, background=[server])
-    assert [address // WRITER_B for _, address, _ in server.requests] == [0, 1] * 20, stalls
 
 
 @pytest.mark.parametrize(("writer", "waits"), [("a", 0), ("b", 1)])
@@ -215,7 +214,7 @@ def test_one_that_asks_alone_has_the_whole_port(writer: str, waits: int) -> None
 
 def test_a_burst_whose_beats_are_late_is_not_interrupted() -> None:
     dut = elaborated(WriteArbiter, 32, 32, 16)
-    asked = {"a": requests(2, 0, 15), "b": requests(1, WRITER_B, 0)}
+    asked = {"a": requests(2, 0, 15), "b": requests(1, USER_B, 0)}
     ran = Run(dut, asked, late={"b": 5})
     assert ran.users == [0, 1, 0]
     assert ran.ports["b"].beats.cycles == [16 - 5]
