@@ -2,8 +2,6 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -29,6 +27,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers
 from support.rtl.streams import clocked, elaborated, simulate
+from support.rtl.window import Host
 
 CONFIGURATION = Configuration(
     memory_base=0x1000_0000,
@@ -38,53 +37,6 @@ CONFIGURATION = Configuration(
     slots=8,
     rows=Rows(size_log2=12, banks_log2=2, word_bytes_log2=1),
 )
-
-
-@dataclass
-class Host:
-    """A host that accesses registers by name, or the control window by offset.
-
-    ``get`` and ``set`` access the circuit's other ports.
-    """
-
-    ctx: Any
-    dut: Registers
-
-    def get(self, port: str) -> int:
-        return int(self.ctx.get(attrgetter(port)(self.dut)))
-
-    def set(self, **values: Any) -> None:
-        for port, value in values.items():
-            self.ctx.set(getattr(self.dut, port), value)
-
-    def access(self, where: str | int = 0x3FFC, **values: int) -> None:
-        """Set the ports of the control window."""
-        address = register(where).offset if isinstance(where, str) else where
-        for port, value in {"address": address, **values}.items():
-            self.ctx.set(getattr(self.dut.control, port), value)
-
-    async def tick(self, cycles: int = 1) -> None:
-        await self.ctx.tick().repeat(cycles)
-
-    async def pulse(self, port: str, cycles: int = 1) -> None:
-        self.set(**{port: 1})
-        await self.tick(cycles)
-        self.set(**{port: 0})
-
-    async def write(self, where: str | int, word: int) -> None:
-        self.access(where, write_data=word, write=1)
-        await self.tick()
-        self.access(write_data=~word & 0xFFFF_FFFF, write=0)
-
-    async def read(self, where: str | int) -> int:
-        self.access(where, read=1)
-        await self.tick()
-        self.access(read=0)
-        return self.get("control.read_data")
-
-    async def fields(self, name: str) -> dict[str, int]:
-        word = await self.read(name)
-        return {bits.name: bits.extract(word) for bits in register(name).bits}
 
 
 Bench = Callable[[Host], Awaitable[None]]
