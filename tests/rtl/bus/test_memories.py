@@ -34,7 +34,7 @@ from support.rtl.bursts import (
 )
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins
 from support.rtl.sdram import memory as sdram
-from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, simulate
+from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, later, simulate
 from support.seeds import slow
 
 WIDTH = 8 * BYTES
@@ -49,14 +49,11 @@ def test_each_word_of_four_banks_keeps_its_content() -> None:
     dut = banked(banks=4)
     asked = blocks(WORDS // 16, 0)
     beats = [{**beat, "strobe": 15} for beat in beats_to_write(asked, random.Random(0))]
-    responses, data = Sink(dut.write.response, len(asked)), Sink(dut.a.data, WORDS)
-
-    async def read_back(ctx: Any) -> None:
-        await responses.run(ctx)
-        await Source(dut.a.request, asked).run(ctx)
-
-    written = Source(dut.write.request, asked), Source(dut.write.data, beats)
-    simulate(dut, *written, read_back, data)
+    ports, data = bursts_of(dut, write=asked, beats=beats), Sink(dut.a.data, WORDS)
+    read_back = later(
+        Source(dut.a.request, asked), lambda: len(ports["response"].bits) == len(asked)
+    )
+    simulate(dut, *ports.values(), read_back, data)
     assert [beat.data for beat in data.payloads] == [beat["data"] for beat in beats]
 
 
@@ -96,25 +93,11 @@ def test_one_bank_is_shared_burst_by_burst() -> None:
 
 def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     dut = banked()
-    seen: list[tuple[int, int]] = []
-
-    async def stuck(ctx: Any) -> None:
-        ctx.set(dut.a.request.payload.address, BASE)
-        ctx.set(dut.a.request.payload.length, 3)
-        ctx.set(dut.a.request.valid, 1)
-        for _ in range(100):
-            await ctx.tick()
-            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
-        ctx.set(dut.a.data.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.a.request.valid, 0)
-        for _ in range(16):
-            await ctx.tick()
-
+    ask, late = Source(dut.a.request, [{"address": BASE, "length": 3}]), Sink(dut.a.data, 4)
     # Banks 1, 1, 0: the last request waits for the beat that bank 0 holds.
     requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
-    ran = transfer_bursts(dut, stuck, b=requests)
-    assert seen[1:] == [(1, 0)] * 99
+    ran = transfer_bursts(dut, ask, later(late, 100), b=requests)
+    assert (late.cycles[0], late.payloads[0].data) == (0, 0)
     assert ran.b.cycles[:32] == list(range(2, 34))
     assert ran.b.cycles[32] > 100
 
@@ -227,19 +210,11 @@ def test_reads_and_writes_take_turns() -> None:
 def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
     circuit = compiled(Filled)
     dut = circuit.dut
-    seen: list[tuple[int, int]] = []
-
-    async def stuck(ctx: Any) -> None:
-        ctx.set(dut.a.request.payload.address, BASE + 4 * 7)
-        ctx.set(dut.a.request.payload.length, 3)
-        ctx.set(dut.a.request.valid, 1)
-        for _ in range(40):
-            await ctx.tick()
-            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
-
-    ran = transfer_bursts(circuit, stuck, write=blocks(2, 4))
+    ask, late = Source(dut.a.request, [{"address": BASE + 4 * 7, "length": 3}]), Sink(dut.a.data, 4)
+    ran = transfer_bursts(circuit, ask, later(late, 40), write=blocks(2, 4))
     assert ran.beats.cycles == [*range(1, 33)]
-    assert seen == [(1, filled(7))] * 40
+    assert late.cycles[0] == 0
+    assert [beat.data for beat in late.payloads] == [filled(7 + word) for word in range(4)]
 
 
 def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
