@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from bitlane.errors import LinkError
-from bitlane.links import remote_link, udp_link
 from bitlane.links.remote_link import RemoteLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer
@@ -37,15 +36,7 @@ from support.host.transfers import (
 )
 from support.serial.frames import Reply, answer_line
 
-
-@pytest.fixture(autouse=True)
-def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the sessions and numbers of a link the same in every run."""
-    replayed = Random(1)
-    for module in (remote_link, udp_link):
-        monkeypatch.setattr(module, "randbits", replayed.getrandbits)
-    monkeypatch.setattr(udp_link, "randbelow", replayed.randrange)
-
+pytestmark = pytest.mark.usefixtures("repeatable")
 
 # --- any faults, one after the other --------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links import remote_link, udp_link
 from bitlane.links.line import Batch
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import GOODBYE
@@ -26,6 +25,8 @@ from support.host.network import Cable, ServedRules
 from support.host.replies import packets_of
 from support.seeds import seeds
 from support.serial.frames import Reply, asked
+
+pytestmark = pytest.mark.usefixtures("repeatable")
 
 LATE = 0.05
 """Share of the datagrams of which a copy is late."""
@@ -194,15 +195,6 @@ EXCHANGES = 60
 
 HARMLESS = SEQUENCES - 1
 """Most requests by which a copy may be late and change nothing, from its own sending on."""
-
-
-@pytest.fixture(autouse=True)
-def random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the sessions and numbers of a link the same in every run."""
-    replayed = Random(1)
-    for module in (remote_link, udp_link):
-        monkeypatch.setattr(module, "randbits", replayed.getrandbits)
-    monkeypatch.setattr(udp_link, "randbelow", replayed.randrange)
 
 
 class Hindsight(ServedRules):
