@@ -239,36 +239,29 @@ def test_the_thread_finds_a_link_in_use(board: NetworkBoard) -> None:
         assert not any(taken)
 
 
-def test_nothing_follows_the_end_of_the_session(board: NetworkBoard) -> None:
-    """As when Python ends while the link is referenced."""
-    link = opened(board)
-    keeper = kept(link, 1e-4)
-    served = board.served
-    expect_within(SECONDS, lambda: board.served > served)
+def leave(links: list[UdpLink]) -> None:
+    """End the session as Python does at its end, while the link is referenced."""
+    (link,) = links
     udp_link._leave(link._socket, link._session, link._keeper, os.getpid())
-    keeper.join(SECONDS)
-    assert not keeper.is_alive()
-    expect_within(SECONDS, lambda: not board.rules.alive)
 
 
-def test_the_thread_ends_with_the_link(board: NetworkBoard) -> None:
-    link = opened(board)
-    keeper = kept(link, 1.0)
-    link.close()
-    keeper.join(SECONDS)
-    assert not keeper.is_alive()
-    assert not board.rules.alive
+def drop(links: list[UdpLink]) -> None:
+    """Drop the last reference, which is in a cycle."""
+    cycle: list[object] = [links.pop()]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
 
 
-def test_the_thread_ends_with_the_last_reference(board: NetworkBoard) -> None:
-    link = opened(board)
-    keeper = kept(link, SOON)
+@pytest.mark.parametrize("end", [leave, drop, lambda links: links[0].close()])
+def test_nothing_follows_the_end_of_the_session(
+    board: NetworkBoard, end: Callable[[list[UdpLink]], object]
+) -> None:
+    links = [opened(board)]
+    keeper = kept(links[0], 1e-4)
     served = board.served
     expect_within(SECONDS, lambda: board.served > served)
-    cycle = [link]
-    cycle.append(cycle)  # type: ignore[arg-type]
-    del link, cycle
-    gc.collect()
+    end(links)
     keeper.join(SECONDS)
     assert not keeper.is_alive()
     expect_within(SECONDS, lambda: not board.rules.alive)

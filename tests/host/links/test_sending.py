@@ -3,9 +3,9 @@
 Long writes take a quicker way as long as every answer is the next one.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -123,57 +123,40 @@ def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
     assert (sizer.size, sizer.packets) == (512, REPETITIONS)
 
 
-def timer(*measured: tuple[float, int], **options: Any) -> RetransmissionTimer:
+STEPS: dict[str, Callable[[RetransmissionTimer], None]] = {
+    "quick": lambda it: it.measured(0.001, 436),
+    "slow": lambda it: it.measured(0.5, 436),
+    "endless": lambda it: it.measured(100.0, 436),
+    "silence": lambda it: it.back_off(),
+    "answer": lambda it: it.reset_backoff(),
+    "copy": lambda it: it.spurious(),
+}
+LEAST = SERIAL.least_wait
+
+
+@pytest.mark.parametrize(
+    ("steps", "waits"),
+    [
+        # Patience starts at a second and ends at what was allowed.
+        ([], [1]),
+        (["endless"], [1, 2.5]),
+        # It follows the line: down slowly, and up at once.
+        (["slow", *["quick"] * 100, "slow"], [LEAST, 1]),
+        # It doubles with each silence and recovers.
+        (["quick", *["silence"] * 6, "answer"], [LEAST * n for n in (1, 2, 4, 8, 16, 32, 32, 1)]),
+        # Answers that come twice double it, until it is measured.
+        (["slow", "copy"], [1, 2]),
+        (["quick", *["copy"] * 99, *["quick"] * 5], [LEAST * n for n in (16, 8, 4, 2, 1, 1)]),
+    ],
+)
+def test_patience(steps: list[str], waits: list[float]) -> None:
+    """``waits``: the last ones, in seconds."""
     it = RetransmissionTimer(SERIAL, 2.5)
-    for seconds, line_bytes in measured:
-        it.measured(seconds, line_bytes)
-    return it
-
-
-def test_patience_starts_at_a_second_and_ends_at_what_was_allowed() -> None:
-    assert timer().seconds(500) == 1
-    it = timer((100.0, 500))
-    assert it.seconds(500) == 2.5
-
-
-def test_patience_follows_the_line() -> None:
-    it = timer((0.5, 436))
-    assert it.seconds(436) == 1
-    for _ in range(100):
-        it.measured(0.001, 436)
-    assert it.seconds(436) == SERIAL.least_wait
-    it.measured(0.5, 436)
-    assert it.seconds(436) == 1
-
-
-def test_patience_doubles_with_each_silence_and_recovers() -> None:
-    it = timer((0.001, 100))
-    waits = []
-    for _ in range(7):
-        waits.append(round(it.seconds(100) / SERIAL.least_wait))
-        it.back_off()
-    assert waits == [1, 2, 4, 8, 16, 32, 32]
-    it.reset_backoff()
-    assert it.seconds(100) == SERIAL.least_wait
-
-
-def test_answers_that_come_twice_double_patience() -> None:
-    it = timer((0.1, 100))
-    before = it.seconds(100)
-    it.spurious()
-    assert it.seconds(100) == pytest.approx(2 * before)
-
-
-def test_copies_of_answers_stretch_the_wait_only_until_it_is_measured() -> None:
-    it = timer((0.001, 100))
-    for _ in range(100):
-        it.spurious()
-    assert it.seconds(100) == 16 * SERIAL.least_wait
-    waits = []
-    for _ in range(5):
-        it.measured(0.001, 100)
-        waits.append(round(it.seconds(100) / SERIAL.least_wait))
-    assert waits == [8, 4, 2, 1, 1]
+    found = [it.seconds(436)]
+    for step in steps:
+        STEPS[step](it)
+        found.append(it.seconds(436))
+    assert found[-len(waits) :] == waits
 
 
 @pytest.mark.parametrize(
