@@ -9,7 +9,7 @@ import pytest
 
 from bitlane import Device, dml
 from bitlane.driver.driver import Driver
-from bitlane.errors import BitlaneError, LinkError
+from bitlane.errors import LinkError
 from bitlane_rtl.abi import CONTROL_BASE, Status, register
 from support.board.driver import DriverDevice
 from support.board.line import ModelLine, ModelPort, ModelSocket, Noise
@@ -49,14 +49,8 @@ def jobs(device: Device) -> None:
         job(device, seed)
 
 
-def device_on(line: ModelLine, timeout: float = 10.0) -> Device:
-    return Device(Driver(line.link(timeout)))
-
-
-def expect_well(line: ModelLine) -> None:
-    """Expect that the next job works, over another line to the board."""
-    with device_on(line.again(10)) as device:
-        job(device, 2)
+def device_on(line: ModelLine) -> Device:
+    return Device(Driver(line.link()))
 
 
 def test_jobs_on_a_quiet_line(line: ModelLine) -> None:
@@ -148,18 +142,8 @@ def test_after_a_pulled_cable_the_next_job_works(line: ModelLine, after: int) ->
     with pytest.raises(LinkError, match=r"the (port|network) failed"):
         jobs(device)
     device.close()
-    expect_well(line)
-
-
-def test_after_a_noise_that_lets_nothing_through_the_next_job_works() -> None:
-    port = BOARDS["serial"]()
-    device = device_on(port, 1.0)
-    job(device, 1)
-    port.up, port.down = Noise(0.3, 1), Noise(0.3, 2)
-    with pytest.raises(BitlaneError, match="model board: no answer for 1 s"):
-        jobs(device)
-    device.close()
-    expect_well(port)
+    with device_on(line.again(10)) as other:
+        job(other, 2)
 
 
 @pytest.mark.parametrize("countdown", range(1, 60, 7))
