@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,9 @@ from bitlane_boards import boards
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.device.link import SimulatorLink, open_link
 from support.command_line import CommandLine
+from support.host.network import Cable, NetworkBoard, SimulatedDevice, network_board
 from support.processes import run_python, succeed
+from support.system.devices import NARROW
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -225,6 +228,38 @@ def test_every_command_stands_in_one_group_of_the_help(bitlane: CommandLine) -> 
             commands.append(command[1])
     assert list(listed) == ["use", "boards", "measure and verify"]
     assert sorted(chain(*listed.values())) == names
+
+
+# --- a board on the network: a model in front of the simulated device ----------------------------
+
+
+@pytest.fixture
+def board() -> Iterator[NetworkBoard]:
+    up, down = Cable(loss=0.002, seed=1), Cable(loss=0.002, seed=2)
+    with open_link(NARROW) as link:
+        with network_board(SimulatedDevice(link), up, down) as board:
+            yield board
+
+
+def test_a_model_file_runs_on_a_board_on_the_network(
+    board: NetworkBoard, bitlane: CommandLine
+) -> None:
+    ran = bitlane("run", str(EXAMPLES / "bit_xor.json"), "--device", board.url)
+    assert ran.code == DONE
+    assert "Check 'xor': 4 bytes equal" in ran.out
+
+
+def test_info_shows_the_address(board: NetworkBoard, bitlane: CommandLine) -> None:
+    lines = bitlane("info", board.url).out.splitlines()
+    assert lines[0].startswith(f"device          network address 127.0.0.1, port {board.port}, ")
+    assert lines[-1].startswith("link            ")
+
+
+@pytest.mark.slow
+def test_a_board_on_the_network_validates(board: NetworkBoard, bitlane: CommandLine) -> None:
+    ran = bitlane("validate", board.url)
+    assert ran.code == DONE
+    assert "All 23 checks passed" in ran.out
 
 
 # --- completion by bash ---------------------------------------------------------------------------

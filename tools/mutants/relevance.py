@@ -38,12 +38,7 @@ _BOARD = (
     "tests/system/test_board_memories.py",
 )
 
-_NETWORK = (
-    _REFUSED,
-    "tests/rtl/ethernet",
-    "tests/rtl/link",
-    "tests/system/test_network_simulated.py",
-)
+_NETWORK = (_REFUSED, "tests/rtl/ethernet", "tests/rtl/link")
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
 _MAC_UNITS = (
     "ethernet/gmii.py",
