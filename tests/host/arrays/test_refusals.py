@@ -145,6 +145,13 @@ x.reshape(2.5)  # ShapeError: shape:
 x.reshape(2.5, 1)  # ShapeError: shape:
 x.transpose(0, 0)  # ShapeError: ax[ie]s
 x.transpose(2, 0)  # ShapeError: ax[ie]s
+x.transpose(np.array([0.0, 1.0]))  # ShapeError: expected integers
+x.transpose(np.array([[0, 1]]))  # ShapeError: expected integers
+x.reshape(np.array([[0, 1]]))  # ShapeError: expected integers
+x.reshape(np.array(["0"]))  # ShapeError: expected integers
+np.expand_dims(x, np.array([0]))  # ShapeError: expected an integer
+np.squeeze(x[None], np.array([0]))  # ShapeError: expected an integer
+np.any(x, np.array([0]))  # ShapeError: expected an integer
 np.any(x, -3)  # ShapeError: ax[ie]s
 np.any(x, "ab")  # ShapeError: ax[ie]s
 np.broadcast_to(x, (3,))  # ShapeError: does not broadcast
@@ -390,12 +397,7 @@ LACKING = {
 ROWS["u1 2"] = "\n".join(
     f"{call.format(array)}  # DataTypeError: {words}"
     for array, words in LACKING.items()
-    for call in (
-        "d.bit_not({})",
-        "d.bit_count({})",
-        "d.bit_xor({}, x.get())",
-        "d.bit_xor(x.get(), {})",
-    )
+    for call in CALLS
 )
 
 CASES = [(key, row) for key, rows in ROWS.items() for row in rows.strip().splitlines()]

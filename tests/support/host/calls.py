@@ -63,6 +63,8 @@ x[[]]
 x[m.tolist()]
 [x.reshape(-1), x.reshape(x.shape), x.reshape(*x.shape, 1)]
 x.reshape(x.shape, copy=True)
+[x.reshape(np.array([2, -1])), x.reshape(np.array(-1))]
+[x.transpose(np.array([1, 0])), x.transpose(np.array(1), np.int64(0))]
 x.reshape(4, -1)
 x.reshape(2, -1, order="F")
 x.reshape(-1, order="A")
