@@ -12,7 +12,7 @@ import pytest
 import bitlane
 from bitlane import Device
 from bitlane_rtl.abi import Op
-from support.host.arrays import model, random, same
+from support.host.arrays import count_passes, model, passes, random, same
 from support.host.beside_numpy import IN_NUMPY, ON_DEVICE, special
 
 ROWS = """
@@ -90,16 +90,6 @@ INVERTED = {
     "nor": lambda a, b: ~(a | b),
     "xnor": lambda a, b: ~(a ^ np.asarray(b, a.dtype)),
 }
-
-
-def passes(x: Any) -> list[str]:
-    """Return the names of the passes that compute ``x``."""
-    return [line.split("  ")[0] for line in bitlane.explain(x).splitlines()[1:-2]]
-
-
-def count_passes(x: Any) -> int:
-    lines = [line.split() for line in bitlane.explain(x).splitlines()]
-    return next(int(line[1]) for line in lines if line[0] == "fused")
 
 
 def both(device: Device, text: str) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from bitlane.errors import (
     UnsupportedError,
 )
 from bitlane_rtl.abi import Mode, Op
-from support.host.arrays import INTEGERS, link_of, model, random, same
+from support.host.arrays import INTEGERS, count_passes, link_of, model, random, same
 from support.system.devices import DEFAULT, opened
 from support.system.views import shapes, views
 
@@ -58,7 +58,7 @@ def test_overwritten_counts_are_added_up_as_they_are(
     c = np.bitwise_count(device.asarray(random((2, 3), "u1")))
     c.get()
     pending, before = c.sum(), int(c.get().sum())
-    assert passes(pending) == 4
+    assert count_passes(pending) == 4
     change(c)
     assert int(pending) == before
     assert int(c.sum()) == c.get().sum()
@@ -93,12 +93,6 @@ def test_sums_of_tests_of_sums(device: Device) -> None:
 # --- sums of any integers -------------------------------------------------------------------------
 
 
-def passes(x: Array) -> int:
-    """Return how many passes compute ``x``."""
-    lines = [line.split() for line in bitlane.explain(x).splitlines()]
-    return next(int(line[1]) for line in lines if line[0] == "fused")
-
-
 def expect_numpys(x: Array, a: NDArray[Any], axis: Any, **options: Any) -> None:
     """Compare the sums of ``x``, in type and in every bit, with those of ``a``."""
     sums = x.sum(axis=axis, **options)
@@ -125,7 +119,7 @@ def test_repeated_elements_are_added_up_once() -> None:
     expect = a.astype(object).sum(axis=1) << 60
     got = wide.sum(axis=(2, 0)).tolist()
     assert [(2 * x - y) % 2**64 for x, y in zip(expect, got, strict=True)] == [0, 0, 0]
-    assert passes(wide.sum(axis=2)) == 33
+    assert count_passes(wide.sum(axis=2)) == 33
     ones = device.asarray(np.ones(1, bool)).broadcast_to((1 << 40,))
     assert int(ones.sum()) == np.count_nonzero(ones).item() == 1 << 40
 
@@ -136,11 +130,11 @@ def test_bits_that_are_known_to_be_0_take_no_pass(device: Device) -> None:
     x, n = device.asarray(a), np.bitwise_count(a)
     c = bitlane.bit_count(x)
     bitlane.compute(c, k := c[1:].copy())
-    assert passes(k.sum()) == passes(c.astype("u4").sum()) == 6
+    assert count_passes(k.sum()) == count_passes(c.astype("u4").sum()) == 6
     assert int(k.sum()) == n[1:].sum()
     sums = (x & 7).sum(1)
     sums.get()
-    assert passes(sums.sum()) == 8
+    assert count_passes(sums.sum()) == 8
     assert int(sums.sum()) == (a & 7).sum()
 
 
@@ -148,7 +142,7 @@ def test_columns_are_packed_unless_the_memory_is_short(device: Device) -> None:
     a = random((80, 200), "u1")
     x = device.asarray(a)
     expect_numpys(x[:, ::2], a[:, ::2], 0)
-    assert passes(x.sum(0)) == 9
+    assert count_passes(x.sum(0)) == 9
     held = device.asarray(random((device.driver.allocator.largest() - a.nbytes // 2,), "u1"))
     expect_numpys(x, a, 0)
     expect_numpys(x, a, 1)

@@ -11,18 +11,12 @@ import bitlane
 from bitlane import Device
 from bitlane.errors import UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
-from support.host.arrays import KINDS, link_of, model, random, same
+from support.host.arrays import KINDS, link_of, model, passes, random, same
 from support.host.beside_numpy import special
 from support.seeds import examples
 
 FLOATS = ["f2", "f4", "f8"]
 TESTS: list[np.ufunc] = [np.logical_not, np.isnan, np.isfinite, np.isinf, np.signbit]
-
-
-def passes(x: Any) -> list[str]:
-    """Return the names of the passes that compute ``x``."""
-    lines = bitlane.explain(x).splitlines()[1:-2]
-    return [line.split("  ")[0] for line in lines]
 
 
 @pytest.mark.parametrize("kind", FLOATS)
@@ -223,14 +217,6 @@ def test_numbers_and_lists_beside_arrays_are_as_in_numpy(device: Device) -> None
         np.where(truth, device.asarray(np.ones(2, np.float32)), 10**400)
     with pytest.raises(bitlane.DataTypeError, match=r"a: of type list; expected a bitlane\.Array"):
         np.all([1, 2], out=truth)
-
-
-def test_comparisons_are_computed_before_their_operands_change(device: Device) -> None:
-    a = random(9, "u4")
-    x = device.asarray(a)
-    equal = x == a
-    x[...] = 0
-    assert equal.get().all()
 
 
 def test_a_device_without_the_lane_is_refused_by_name() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane import Device
+from bitlane import Device, explain
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.model_link import ModelLink
@@ -56,3 +56,14 @@ def uploads(device: Device) -> list[int]:
     sizes = [size for kind, at, size in traffic if kind == "write" and at < CONTROL_BASE]
     traffic.clear()
     return sizes
+
+
+def passes(*arrays: Any) -> list[str]:
+    """Return the names of the passes that compute ``arrays``."""
+    return [line.split("  ")[0] for line in explain(*arrays).splitlines()[1:-2]]
+
+
+def count_passes(*arrays: Any) -> int:
+    """Return how many passes compute ``arrays``."""
+    lines = [line.split() for line in explain(*arrays).splitlines()]
+    return next(int(line[1]) for line in lines if line[0] == "fused")
