@@ -57,7 +57,7 @@ def test_every_error_can_be_sent_to_another_process(error: BitlaneError) -> None
 def test_what_holds_a_device_says_to_open_it_in_the_worker() -> None:
     device = dml.Device(ModelDriver())
     index = bitlane.BinaryIndex(model(), 64)
-    for thing in (model(), device, device.create_buffer(4), index):
+    for thing in (model(), model().asarray([1]), device, device.create_buffer(4), index):
         with pytest.raises(BitlaneError, match=r"open the device there: bitlane\.open\(url\)") as e:
             pickle.dumps(thing)
         assert isinstance(e.value, TypeError)

@@ -1,8 +1,6 @@
 """An array on a device: what it says of itself, when it is computed, how long memory is held."""
 
-import copy
 import gc
-import pickle
 import re
 from html import escape
 from itertools import groupby
@@ -343,15 +341,6 @@ def test_an_assignment_takes_no_memory_where_the_bytes_can_be_sent_as_they_are()
     assert same(x[3:30].get(), a[3:30])
 
 
-def test_python_copies_it_and_does_not_send_it(device: Device) -> None:
-    x = device.asarray(random(5, "u1"))
-    for other in (copy.copy(x), copy.deepcopy(x)):
-        other[...] = 0
-    assert x.get().any()
-    with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
-        pickle.dumps(x)
-
-
 def test_a_long_chain_is_computed_on_the_way(device: Device) -> None:
     a = random(9, "u4")
     y = device.asarray(a)
@@ -386,8 +375,3 @@ def test_an_operator_in_place_waits_only_where_nothing_is_in_memory_yet(device: 
     y |= 8
     assert not y.pending
     assert same(y.get(), ((a ^ 1) & 7) | 8)
-
-
-def test_item_counts_elements_from_both_ends(device: Device) -> None:
-    x = device.asarray([[1, 2], [3, 4]])
-    assert [x.item(number) for number in range(-4, 4)] == [1, 2, 3, 4] * 2

@@ -355,14 +355,6 @@ def test_masks_without_elements_are_numpys(device: Device, shape: Any, mask: Any
     assert same(x.get(), a)
 
 
-def test_what_waits_for_the_elements_is_computed_before_they_are_set(device: Device) -> None:
-    a = random(8, "u1")
-    x = device.asarray(a)
-    pending = x ^ 1
-    x[[0, 7]] = 0
-    assert same(pending.get(), a ^ 1)
-
-
 @pytest.mark.parametrize(
     ("key", "commands"),
     [

@@ -222,16 +222,13 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     assert same(whole.get(), (a ^ 1) & 3)
 
 
-A, W = np.ones((4, 6), np.uint8), np.ones((4, 7), np.uint8)
-"""Elements of a shape that fits an array of 4 by 6 elements, and of another one."""
-
-
 def test_axes_of_one_element_before_the_others_are_copied() -> None:
-    x, y = model().asarray(A), A.copy()
-    mask = A.cumsum().reshape(4, 6) % 3 == 0
+    a = np.ones((4, 6), np.uint8)
+    x, y = model().asarray(a), a.copy()
+    mask = a.cumsum().reshape(4, 6) % 3 == 0
     for each in (x, y):
-        np.copyto(each, A[None] * 7, where=mask)
-        each[1:] = A[None, 1:] * 5
+        np.copyto(each, a[None] * 7, where=mask)
+        each[1:] = a[None, 1:] * 5
     assert same(x.get(), y)
 
 
