@@ -23,7 +23,7 @@ from cppsim.errors import SimulationError
 from cppsim.model import build as models
 from cppsim.model.build import build
 from cppsim.model.circuit import Circuit
-from support.evaluated import Inverter
+from support.carriers import inverter
 from support.processes import run_python
 from support.seeds import slow
 
@@ -382,17 +382,17 @@ def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
     monkeypatch.setattr(library, "NOTICE_SECONDS", 0.0)
     monkeypatch.setenv("LATE", "1.5")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    build(Circuit(Inverter()))
+    build(Circuit(inverter()))
     line = "cppsim: compiling the circuit, once for this circuit\n"
     assert capsys.readouterr().err == line
-    build(Circuit(Inverter()))
+    build(Circuit(inverter()))
     assert capsys.readouterr().err == ""
 
 
 def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:
-    first = build(Circuit(Inverter()))
-    again = build(Circuit(Inverter()))
-    other = build(Circuit(Inverter()), waveform=True)
+    first = build(Circuit(inverter()))
+    again = build(Circuit(inverter()))
+    other = build(Circuit(inverter()), waveform=True)
     assert (first.fresh, again.fresh, other.fresh) == (True, False, True)
     assert first.path == again.path != other.path
     assert first.seconds == again.seconds > 0
@@ -403,11 +403,11 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
 
 @pytest.mark.usefixtures("stand_in")
 def test_changed_compiler_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build(Circuit(Inverter()))
+    first = build(Circuit(inverter()))
     command = " ".join(find_compiler().command)
     wrapper = script(tmp_path / "my-c++", f'exec {command} "$@"')
     monkeypatch.setenv("CPPSIM_CXX", f"{wrapper} -O1")
-    second = build(Circuit(Inverter()))
+    second = build(Circuit(inverter()))
     assert second.fresh
     assert second.path != first.path
     assert second.compiler == "my-c++ -O1"
@@ -415,12 +415,12 @@ def test_changed_compiler_compiles_anew(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("stand_in")
 def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build(Circuit(Inverter()))
+    first = build(Circuit(inverter()))
     # Its files have changed since they were loaded: what runs here still is what it was.
     monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
-    second = build(Circuit(Inverter()))
+    second = build(Circuit(inverter()))
     monkeypatch.setattr("cppsim.model.build.CODE_DIGEST", "newer")
-    third = build(Circuit(Inverter()))
+    third = build(Circuit(inverter()))
     assert len({first.path, second.path, third.path}) == 3
 
 
@@ -431,4 +431,4 @@ def test_failing_compiler_gives_its_first_error_in_one_line(
     monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "bad-c++", text))
     message = r"^bad-c\+\+ failed with status 3: x\.cc:1: error: no disk$"
     with pytest.raises(SimulationError, match=message):
-        build(Circuit(Inverter()))
+        build(Circuit(inverter()))

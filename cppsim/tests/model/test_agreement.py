@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from amaranth.hdl import C, ClockDomain, ClockSignal, Module, ResetSignal, signed
+from amaranth.hdl import C, Cat, ClockDomain, ClockSignal, Module, ResetSignal, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -17,7 +17,6 @@ from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.circuits import AnyModel
 from feeding import Crc32
 from support.carriers import Part, RandomProgram
-from support.evaluated import Chain, Ripple
 from support.seeds import seeds, slow
 from support.zoo import Calculator, Memories, Partly, Registers, stimuli
 
@@ -103,6 +102,22 @@ def synchronized() -> Part:
     return Part({"stop": In(2), "stopped": Out(1), "count": Out(8)}, build=build)
 
 
+def ready_chain(whole: bool) -> Part:
+    """Return a chain through a vector: one operation, or bits that depend on one another."""
+
+    def build(m: Module, x: Any) -> None:
+        chain, value = Signal(8), x.value
+        if whole:
+            m.d.comb += chain.eq(value & Cat(chain[1:], 1))
+        else:
+            m.d.comb += chain[7].eq(value[7])
+            m.d.comb += [chain[bit].eq(chain[bit + 1] & value[bit]) for bit in range(7)]
+        m.d.comb += x.first.eq(~chain)
+        m.d.sync += x.total.eq(x.total + chain)
+
+    return Part({"value": In(8), "first": Out(8), "total": Out(8)}, build=build)
+
+
 @pytest.mark.parametrize(
     ("make", "sizes", "cycles"),
     [
@@ -111,7 +126,7 @@ def synchronized() -> Part:
         *(slow(Registers, (width,), 300) for width in (1, 8, 64)),
         *(slow(Memories, sizes, 300) for sizes in ((8, 8), (20, 5), (64, 16), (100, 3))),
         *((Memories, (130, 7), 300), (synchronized, (), 300), (constants, (), 300)),
-        *((circuit, (), 150) for circuit in (Ripple, Chain)),
+        *((ready_chain, (whole,), 150) for whole in (True, False)),
         *((Decided, (seed,), 150) for seed in seeds(1, 12)),
     ],
 )

@@ -8,49 +8,42 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.hdl import (
+    Cat,
     ClockDomain,
     ClockSignal,
     Elaboratable,
     Instance,
     Module,
+    Mux,
     ResetSignal,
     Signal,
 )
-from amaranth.lib import wiring
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, Model, Program, ReferenceModel, StorageAccess, StoragePort
-from cppsim.circuits import Circuit
+from cppsim.circuits import AnyModel, Circuit
 from cppsim.errors import BatchError, SimulationError
 from support.carriers import Part
-from support.evaluated import READS, STORAGE, Mixer
 from support.seeds import slow
 
-MODELS = (Model, ReferenceModel)
+Maker = Callable[..., AnyModel]
 
 
-class Counter(wiring.Component):
+class Counter(Part):
     """Counts in the domain ``sync`` that ``define`` adds to its module, or to a submodule's."""
 
-    data: In(8)
-    count: Out(8)
-
     def __init__(self, define: Callable[[Module, Any], None], *, below: int = 0) -> None:
-        self._define, self._below = define, below
-        super().__init__()
+        def build(m: Module, x: Any) -> None:
+            m.submodules.next = inner = Module()
+            inner.d.sync += x.count.eq(next_count := Signal(8))
+            m.d.comb += next_count.eq(x.count + x.data)
+            for _ in range(below):
+                m.submodules.inner = inner = Module()
+                m = inner
+            define(m, x)
 
-    def elaborate(self, platform: object) -> Module:
-        m, next_count = Module(), Signal(8)
-        m.submodules.next = inner = Module()
-        inner.d.sync += self.count.eq(next_count)
-        m.d.comb += next_count.eq(self.count + self.data)
-        inner = m
-        for _ in range(self._below):
-            outer, inner = inner, Module()
-            outer.submodules.inner = inner
-        self._define(inner, self)
-        return m
+        super().__init__({"data": In(8), "count": Out(8)}, build=build)
 
 
 def by_itself(m: Module, _: Any, **options: bool) -> None:
@@ -111,22 +104,15 @@ def test_a_component_keeps_the_domain_that_it_defines(define: Any, below: int) -
             assert model.get("count") == reference.get("count") == (0 if value else 5)
 
 
-class Chain(wiring.Component):
-    """Two Instances behind each other, the second within a submodule."""
+def chain() -> Part:
+    """Return two Instances behind each other, the second within a submodule."""
 
-    value: In(4)
-    once: Out(4)
-    twice: Out(4)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def build(m: Module, x: Any) -> None:
         m.submodules.inner = inner = Module()
-        clock = ("i", "CK", ClockSignal())
-        m.submodules.first = Instance(
-            "INVERT", clock, ("i", "i", self.value), ("o", "o", self.once)
-        )
-        inner.submodules.second = Instance("INVERT", ("i", "i", self.once), ("o", "o", self.twice))
-        return m
+        m.submodules.first = Instance("INVERT", i_CK=ClockSignal(), i_i=x.value, o_o=x.once)
+        inner.submodules.second = Instance("INVERT", i_i=x.once, o_o=x.twice)
+
+    return Part({"value": In(4), "once": Out(4), "twice": Out(4)}, build=build)
 
 
 def inverter() -> Part:
@@ -135,13 +121,13 @@ def inverter() -> Part:
 
 
 def test_components_stand_for_instances_at_any_depth() -> None:
-    with closing(Model(Circuit(Chain(), {"INVERT": inverter, "OTHER": Chain}))) as model:
+    with closing(Model(Circuit(chain(), {"INVERT": inverter, "OTHER": chain}))) as model:
         model.set("value", 5)
         for expected in ((10, 15), (10, 5)):
             model.step()
             assert (model.get("once"), model.get("twice")) == expected
     with pytest.raises(SimulationError, match="INVERT"):
-        Model(Circuit(Chain(), {"OTHER": inverter}))
+        Model(Circuit(chain(), {"OTHER": inverter}))
 
 
 def two() -> Part:
@@ -154,7 +140,6 @@ def two() -> Part:
     return Part({"count": Out(8)}, build=build)
 
 
-@pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize(
     ("component", "answer"),
     [
@@ -165,7 +150,7 @@ def two() -> Part:
         (lambda: AsyncFIFO(width=8, depth=4), "take cppsim.Simulator or cppsim.Batch"),
     ],
 )
-def test_other_clocks_are_refused_in_one_line(make: Any, component: Any, answer: str) -> None:
+def test_other_clocks_are_refused_in_one_line(make: Maker, component: Any, answer: str) -> None:
     with pytest.raises(SimulationError, match=answer) as error:
         make(component())
     assert "\n" not in str(error.value)
@@ -188,12 +173,11 @@ class Older(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize(
     "design",
     [lambda: SyncFIFO(width=8, depth=4), lambda: SyncFIFOBuffered(width=3, depth=5), Older],
 )
-def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Any, design: Any) -> None:
+def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Maker, design: Any) -> None:
     rng, dut = random.Random(3), design()
     model, batch = make(dut), Batch(dut, 1, "threads")
     known = {name: x for name, x in batch.description.ports.items() if not name.startswith("$")}
@@ -241,13 +225,45 @@ def test_representations_say_what_it_is() -> None:
 # --- storage --------------------------------------------------------------------------------------
 
 
-Maker = Callable[..., Any]
+READS = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
+WRITES = {"buffer": "ram", "enable": "write", "address": "write_word", "data": "write_data"}
+STORAGE = (
+    StoragePort(access=StorageAccess.READ, **READS),
+    StoragePort(access=StorageAccess.WRITE, **WRITES, mask="write_mask"),
+)
+"""Storage of `mixer`: words of ``data_width`` bits."""
 
 
-@pytest.fixture(params=[ReferenceModel, Model])
-def make(request: pytest.FixtureRequest) -> Maker:
-    made: Maker = request.param
-    return made
+def mixer(data_width: int = 64, words: int = 16) -> Part:
+    """Return a circuit that accesses storage at pseudo-random words through a FIFO.
+
+    It has every kind of port that a model treats differently: one word wide and more, registered,
+    combinational from registers, combinational from inputs, constant.
+    """
+
+    def build(m: Module, x: Any) -> None:
+        state, came = Signal(32, init=0xACE1_1234), Signal()
+        m.d.sync += state.eq(Cat(state[31] ^ state[21] ^ state[1] ^ state[0], state[:31]))
+        fifo = m.submodules.fifo = SyncFIFOBuffered(width=data_width, depth=6)
+        m.d.sync += [came.eq(x.read), x.count.eq(x.count + x.go)]
+        m.d.comb += [
+            *(x.read.eq(x.go & state[3]), x.read_word.eq(state[8:] % words)),
+            *(fifo.w_data.eq(x.read_data ^ x.salt), fifo.w_en.eq(came), fifo.r_en.eq(state[7])),
+            *(x.write.eq(fifo.r_rdy & fifo.r_en), x.write_word.eq(state[16:] % words)),
+            # The output of a FIFO's memory after a reset is undefined.
+            x.write_data.eq(Mux(fifo.r_rdy, fifo.r_data, 0)),
+            x.write_mask.eq(Mux(state[5], ~0, state)),
+            *(x.echo.eq(x.wide * 5 + x.count), x.sum.eq(x.count + x.read_data[:16])),
+        ]
+
+    word, data = Out(range(words)), Out(data_width)
+    return Part(
+        {"go": In(1), "salt": In(data_width), "wide": In(100), "read_data": In(data_width)}
+        | {"read": Out(1), "read_word": word, "write": Out(1), "write_word": word}
+        | {"write_data": data, "write_mask": Out(data_width // 8), "count": Out(16)}
+        | {"echo": Out(100), "sum": Out(16), "constant": Out(40, init=0x12_3456_789A)},
+        build=build,
+    )
 
 
 def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
@@ -261,8 +277,8 @@ def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: i
     circuits = []
     for evaluator in (ReferenceModel, Model):
         buffer = ram(data_width, words)
-        mixer = Mixer(data_width, words)
-        circuits.append((evaluator(mixer, storage=STORAGE, buffers={"ram": buffer}), buffer))
+        dut = mixer(data_width, words)
+        circuits.append((evaluator(dut, storage=STORAGE, buffers={"ram": buffer}), buffer))
     (slow, slow_ram), (fast, fast_ram) = circuits
     assert slow.widths == fast.widths
     before = slow_ram.copy()
@@ -285,7 +301,7 @@ def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: i
 
 def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
     buffer = ram()
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": buffer})
+    evaluator = make(mixer(), storage=STORAGE, buffers={"ram": buffer})
 
     def history() -> list[int]:
         evaluator.set("go", 1)
@@ -305,7 +321,7 @@ def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
 
 
 def test_access_past_the_buffer_raises(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()[:64]})
+    evaluator = make(mixer(), storage=STORAGE, buffers={"ram": ram()[:64]})
     evaluator.set("go", 1)
     with pytest.raises(SimulationError, match="read_data: an access is past its buffer"):
         evaluator.step(100)
@@ -334,7 +350,7 @@ def test_storage_that_does_not_fit_is_refused(
 ) -> None:
     port = StoragePort(**({"access": StorageAccess.READ} | READS | changes))
     with pytest.raises(SimulationError, match=message):
-        make(Mixer(), storage=[port, *STORAGE[1:]], buffers={"ram": buffer()})
+        make(mixer(), storage=[port, *STORAGE[1:]], buffers={"ram": buffer()})
 
 
 def swap() -> Part:
@@ -382,4 +398,3 @@ def test_storage_serves_the_clock_of_the_component(make: Maker) -> None:
         model.step()
         totals.append(model.get("total"))
     assert totals == [0, 3, 53, 60, 71, 74, 124, 131]
-    model.close()

@@ -3,7 +3,7 @@
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,25 +18,11 @@ from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.circuits import AnyModel
 from cppsim.errors import BatchError, SimulationError
 from cppsim.testing import waveforms
-from support.carriers import CASES, WIDTHS, Part, expect_case, sampler
-from support.evaluated import Comparer, Inverter
+from support.carriers import CASES, WIDTHS, Part, comparer, expect_case, inverter, sampler
 from support.processes import succeed
 from support.zoo import Registers
 
 Maker = Callable[..., AnyModel]
-
-
-@pytest.fixture(params=[ReferenceModel, Model])
-def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
-    made: list[AnyModel] = []
-
-    def maker(*arguments: object, **options: object) -> AnyModel:
-        made.append(request.param(*arguments, **options))
-        return made[-1]
-
-    yield maker
-    for evaluator in made:
-        evaluator.close()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -177,11 +163,11 @@ def test_results_that_no_memory_holds_are_refused() -> None:
     with program.repeat(1 << 32):
         program.get("o")
     with pytest.raises(BatchError, match="the program takes more memory than there is"):
-        Model(Inverter()).run(program)
+        Model(inverter()).run(program)
 
 
 def test_a_circuit_without_registers_has_cycles(make: Maker) -> None:
-    model = make(Inverter())
+    model = make(inverter())
     model.set("i", 0b010)
     model.step(4)
     assert (model.get("o"), model.cycles) == (0b101, 4)
@@ -222,7 +208,7 @@ def test_a_failed_check_has_the_words_of_a_batch(make: Maker, check: Any, line: 
 
 
 def test_a_failed_check_lasts_until_reset_in_the_reference() -> None:
-    model = ReferenceModel(Comparer())
+    model = ReferenceModel(comparer())
     model.set("value", 7)
     for call in (model.step, lambda: model.get("value"), model.step):
         with pytest.raises(SimulationError, match=r"cycle 1: .*seven is not allowed"):
@@ -242,7 +228,7 @@ def test_a_circuit_prints_at_every_edge(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_interrupted_run_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ReferenceModel(Comparer())
+    model = ReferenceModel(comparer())
     advance, turns = model._simulator.advance, iter(range(100))
 
     def interrupted() -> bool:
@@ -261,7 +247,7 @@ def test_an_interrupted_run_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_closed_model_says_so_and_has_released_its_memory_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, released = Model(Comparer()), []
+    model, released = Model(comparer()), []
     handle, destroy = model._model, model._calls.model_destroy
 
     def count(of: int) -> None:
@@ -292,17 +278,17 @@ def test_a_waveform_that_cannot_be_opened_fails_before_the_build(tmp_path: Path)
     for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
         # Nothing of the evaluator stays, to complain when it is freed.
         with pytest.raises(OSError, match=str(vcd)):
-            Model(Comparer(), vcd=vcd, build_with=built)
+            Model(comparer(), vcd=vcd, build_with=built)
 
 
 def test_a_waveform_that_cannot_be_finished_is_reported_once() -> None:
-    evaluator = Model(Comparer(), vcd="/dev/full")
+    evaluator = Model(comparer(), vcd="/dev/full")
     evaluator.step(10)
     with pytest.raises(SimulationError, match="waveform file could not be written"):
         evaluator.close()
     evaluator.close()
     # Freed without having been closed, it says nothing.
-    evaluator = Model(Comparer(), vcd="/dev/full")
+    evaluator = Model(comparer(), vcd="/dev/full")
     evaluator.step(10)
     del evaluator
     gc.collect()

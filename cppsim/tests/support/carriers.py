@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Assert, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -44,6 +44,19 @@ class Part(wiring.Component):
             if assignments:
                 m.d[domain] += assignments(self)
         return m
+
+
+def inverter(width: int = 3) -> Part:
+    """Return an inverter, without a register."""
+    return Part({"i": In(width), "o": Out(width)}, comb=lambda x: x.o.eq(~x.i))
+
+
+def comparer() -> Part:
+    """Return a register with an assertion that its input is not 7."""
+    return Part(
+        {"value": In(4), "last": Out(4)},
+        sync=lambda x: [x.last.eq(x.value), Assert(x.value != 7, "seven is not allowed")],
+    )
 
 
 CARRIERS: dict[str, Callable[[Any], Any]] = {
