@@ -24,7 +24,6 @@ from support.verdicts import AT_THE_PINS
 pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.any_face]
 
 
-
 def faster(name: str, **changes: Any) -> Board:
     """Return the board ``name`` with a line of 8 clocks a bit, which no bridge accepts.
 

@@ -394,6 +394,8 @@ LACKING = {
 }
 """Arrays of types that DirectML lacks, and words of the message."""
 
+CALLS = "d.bit_not({})", "d.bit_count({})", "d.bit_xor({}, x.get())", "d.bit_xor(x.get(), {})"
+
 ROWS["u1 2"] = "\n".join(
     f"{call.format(array)}  # DataTypeError: {words}"
     for array, words in LACKING.items()

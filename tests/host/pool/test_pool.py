@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bitlane import BitlaneError, Device
 from bitlane.errors import DataTypeError, LinkError, WorkerLostError
-from bitlane.pool import Pool, workers
+from bitlane.pool import Pool
 from bitlane.pool.split import chunk_of, split, split_axis
 from bitlane.pool.workers import Call, WorkerGroup
 from support.host.arrays import model, random, same
@@ -228,7 +228,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
         made.append(Worker(number, url))
         return made[-1]
 
-    monkeypatch.setattr(workers, "Worker", make)
+    monkeypatch.setattr("bitlane.pool.workers.Worker", make)
     return made
 
 
