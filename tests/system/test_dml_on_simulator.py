@@ -17,7 +17,7 @@ import bitlane
 from bitlane import dml
 from bitlane.dml import DataType, FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS
-from support.seeds import examples
+from support.seeds import examples, stride
 from support.system.devices import DEVICES, memory_of, noise, opened
 from support.system.jobs import Job, evaluate, execute, jobs
 
@@ -66,7 +66,7 @@ def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
         device.driver.free(start)
 
 
-@examples(6)
+@examples(6 / stride(2))
 @given(job=jobs(), seed=st.integers(0, 2**32 - 1))
 def test_any_operator_on_any_layout(stand: Stand, job: Job, seed: int) -> None:
     stand.check(seed, job)

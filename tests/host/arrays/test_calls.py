@@ -12,8 +12,8 @@ from bitlane_rtl.abi import Op
 from support.host.arrays import count_passes, model, passes, random, same
 from support.host.beside_numpy import IN_NUMPY, LAYOUTS, ON_DEVICE, check, special
 from support.host.calls import ANY, ROWS, Row
-from support.seeds import seeds
-from support.system.devices import DEVICES, opened
+from support.seeds import seeds, slow
+from support.system.devices import DEFAULT, NARROW, NUMPY, WIDE, opened
 
 
 def check_views(device: Device, row: Row, seed: int, step: int) -> int:
@@ -42,7 +42,7 @@ def test_every_call_of_a_type(kind: str) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(1, 6))
-@pytest.mark.parametrize("url", DEVICES)
+@pytest.mark.parametrize("url", [DEFAULT, *map(slow, (NARROW, WIDE, NUMPY))])
 def test_every_call_on_a_circuit(url: str, seed: int) -> None:
     with opened(url) as device:
         assert sum(check_views(device, row, seed, len(LAYOUTS)) for row in ROWS) > 200
