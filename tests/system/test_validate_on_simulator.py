@@ -17,7 +17,7 @@ from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
 from bitlane_sim.system.ports import Hang
 from support.seeds import slow
-from support.system.devices import DEVICES, NARROW, SIMULATED, simulator_of
+from support.system.devices import NARROW, NUMPY, SIMULATED, simulator_of
 
 LEAN = [
     "sim:compiled?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
@@ -42,7 +42,7 @@ def failures(lines: list[str]) -> dict[str, str]:
     return {line[:16].strip(): line[22:] for line in lines if line[16:20] == "FAIL"}
 
 
-@pytest.mark.parametrize("url", DEVICES)
+@pytest.mark.parametrize("url", [*SIMULATED, slow(NUMPY)])
 def test_the_circuit_passes(url: str) -> None:
     passed, lines = validated(url)
     assert passed, lines
