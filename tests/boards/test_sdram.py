@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.flow.top import Top

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.links.link import Link
 from support.command_line import CommandLine
 from support.host.arrays import model

@@ -13,7 +13,7 @@ import pytest
 import bitlane
 from bitlane.api import default
 from bitlane.arrays import value
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import BoardInUseError
 from bitlane.links.link import Link, open_link
 from bitlane.links.serial_link import SerialLink

@@ -9,7 +9,7 @@ import pytest
 import bitlane
 import bitlane.command_line.validate
 from bitlane import reference
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links.link import BytesLike
 from bitlane.validate.link import check_bandwidth

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bitlane.command_line.cli import UNUSABLE
-from bitlane.driver.commands import Command
+from bitlane.driver import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.bench import modes

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitlane.driver.commands import Command, Walk, encode
+from bitlane.driver import Command, Walk, encode
 from bitlane_rtl import abi
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bitlane.driver.commands import Command, Walk
+from bitlane.driver import Command, Walk
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configurations import small
 from bitlane_sim.export.folder import integrator_files

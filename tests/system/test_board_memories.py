@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.shared_sram import SharedSram

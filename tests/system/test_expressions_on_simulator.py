@@ -21,7 +21,7 @@ from bitlane.compiler.nodes import (
     window,
 )
 from bitlane.compiler.passes import plan_passes
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (
     Program,

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View

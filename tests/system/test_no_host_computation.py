@@ -25,7 +25,7 @@ from bitlane.arguments.operands import as_array, as_unsigned
 from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
 from bitlane.compiler.compiled import CompiledForm
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.lowering.lower import lower
 from bitlane.streaming.call import call_of
 from bitlane.streaming.transfer import store

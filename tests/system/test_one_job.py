@@ -16,7 +16,7 @@ import bitlane_rtl
 import bitlane_sim
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
-from bitlane.driver.queue import Write
+from bitlane.driver import Write
 from bitlane.links.link import Link
 from bitlane.model_file import load_model, prepare, run
 from bitlane_rtl.abi import CONTROL_BASE, register

@@ -10,7 +10,7 @@ import pytest
 from bitlane import dml
 from bitlane.command_line import cli
 from bitlane.command_line.cli import DONE
-from bitlane.driver.dry_run import RecordingDriver
+from bitlane.driver import RecordingDriver
 from bitlane.links.link import open_link
 from bitlane.model_file import load_model, prepare, run
 from bitlane.profile.activity import bursts, busy_spans, ports, recorded_commands, stalls

@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane.lowering import lower as lowering
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import (

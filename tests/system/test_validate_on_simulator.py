@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.links.link import open_link
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams

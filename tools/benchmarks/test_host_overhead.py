@@ -16,7 +16,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import bitlane
 from benchmarks.timing import fastest
 from bitlane import Device, dml
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.links.link import Link
 from support.host.line import LeanLink
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from bitlane.driver.control import Control
+from bitlane.driver import Control
 from bitlane.errors import BitlaneError, BoardInUseError, LinkError, LinkVersionError
 from bitlane.links.discovery import FoundBoard, Interface, find_boards, set_address
 from bitlane.links.udp import FORM, open_link

@@ -25,7 +25,7 @@ from ..arrays import Array, asarray, from_dlpack
 from ..arrays.array import dispatch_encodings
 from ..arrays.distances import count_ones, count_shared
 from ..closeable import Closeable
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..errors import LinkError
 from ..links.link import open_link
 from ..search import SearchRequest, Selection, search_once

@@ -15,7 +15,7 @@ from .._typing import AnyArray
 from ..compiler.nodes import Selected
 from ..compiler.prices import prices_of
 from ..compiler.selections import SelectedBlocks, commands_within
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..errors import ShapeError
 from ..lowering.moves import ByteOffsets, MovedBlock, Moves, group_moves, lower_moves
 from ..lowering.strided import packed_strides

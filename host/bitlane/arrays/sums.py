@@ -29,7 +29,7 @@ from ..compiler.nodes import (
     broadcast,
     window,
 )
-from ..driver.geometry import Geometry
+from ..driver import Geometry
 from ..errors import DataTypeError
 from .elementwise import add_axes, cast, index_node
 from .value import Value, known_bits

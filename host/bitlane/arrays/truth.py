@@ -23,7 +23,7 @@ from ..compiler.nodes import (
     broadcast,
     truth_of,
 )
-from ..driver.geometry import Geometry
+from ..driver import Geometry
 from ..errors import DataTypeError, OutOfRangeError
 from . import floats
 from .elementwise import (

@@ -15,8 +15,7 @@ from ..arguments.operands import shown
 from ..compiler.bounds import every_bit, possible_bits, shows_elements
 from ..compiler.evaluate import assign, evaluate
 from ..compiler.nodes import Expression, Stored, Viewed, broadcast, count_pending, window
-from ..driver.driver import Driver, Storage
-from ..driver.fork import fork_safe_lock
+from ..driver import Driver, Storage, fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
 from .strided import Strided
 

@@ -7,9 +7,8 @@ import argparse
 from pathlib import Path
 
 from .. import dml
-from ..driver.control import Control
-from ..driver.dry_run import LARGEST, DryRunDriver
-from ..driver.geometry import Geometry
+from ..driver import Control, DryRunDriver, Geometry
+from ..driver.dry_run import LARGEST
 from ..errors import BitlaneError, ModelFileError
 from ..links.link import open_link
 from ..model_file import prepare

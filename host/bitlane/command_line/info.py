@@ -15,8 +15,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
 
 from ..api.default import default_url
-from ..driver.control import Control, status_name
-from ..driver.geometry import ArraySizes, Geometry
+from ..driver import ArraySizes, Control, Geometry, status_name
 from ..errors import LinkError
 from ..links.link import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__

@@ -6,7 +6,7 @@
 import argparse
 
 from ..api.default import default_url
-from ..driver.control import Control
+from ..driver import Control
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import load_model

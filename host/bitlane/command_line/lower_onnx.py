@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ..compiler.listing import list_commands
 from ..compiler.nodes import Expression
-from ..driver.control import Control
-from ..driver.geometry import Geometry
+from ..driver import Control, Geometry
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..onnx import OnnxError, load

@@ -14,8 +14,7 @@ from typing import Final
 
 from .. import dml
 from ..api.default import default_url
-from ..driver.driver import Driver
-from ..driver.dry_run import RecordingDriver
+from ..driver import Driver, RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import Link, open_link
 from ..links.url import DeviceUrl

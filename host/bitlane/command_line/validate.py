@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..errors import BitlaneError
 from ..files import parse_size
 from ..links.link import open_link

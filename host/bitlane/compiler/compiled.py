@@ -9,10 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final
 
-from ..driver.commands import Command, encode
-from ..driver.driver import Storage
-from ..driver.geometry import Abilities
-from ..driver.queue import Words
+from ..driver import Abilities, Command, Storage, Words, encode
 from ..errors import LayoutError
 from ..lowering.fences import CommandGroup, insert_fences, insert_fences_labelled
 from ..lowering.strided import View

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from ..driver.driver import Driver, Storage
+from ..driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
 from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe

@@ -9,8 +9,7 @@ from math import prod
 
 from bitlane_rtl.abi import RECORD_BYTES, Mode
 
-from ..driver.commands import Command, Walk, encode
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command, Walk, encode
 from ..links.link import Link
 from ..links.predicted import duration
 from ..lowering.cost import cycles

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from bitlane_rtl.abi import Op
 
-from ..driver.driver import Storage
+from ..driver import Storage
 from ..lowering.routes import Options
 from ..lowering.strided import View
 from .nodes import (

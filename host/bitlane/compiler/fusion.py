@@ -49,7 +49,7 @@ from typing import Final, TypeAlias
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..driver.geometry import Abilities
+from ..driver import Abilities
 from ..lowering.routes import Options
 from .nodes import (
     Applied,

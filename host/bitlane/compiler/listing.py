@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from ..driver.allocator import round_up
-from ..driver.commands import Command
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command, round_up
 from ..lowering.fences import insert_fences
 from .explain import stages
 from .fusion import fuse

@@ -12,8 +12,7 @@ from typing import Final, TypeVar
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..driver.allocator import Allocation, Allocator, round_up
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Allocation, Allocator, round_up
 from ..errors import OutOfDeviceMemory
 from ..lowering.fences import CommandGroup
 from ..lowering.strided import View, broadcast_strides, overlap, packed_strides

@@ -11,7 +11,7 @@ from weakref import ref
 
 from bitlane_rtl.abi import Op
 
-from ..driver.driver import Storage
+from ..driver import Storage
 from ..errors import LayoutError, ShapeError
 from ..lowering.moves import MovedBlock
 from ..lowering.offsets import BlockOffsets

@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 
 from bitlane_rtl.abi import Op
 
-from ..driver.geometry import Abilities
+from ..driver import Abilities
 from ..errors import NoRunError, UnsupportedError
 from ..lowering.cost import cycles
 from ..lowering.fences import CommandGroup, lower_group

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..driver.commands import Command
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command
 from ..links.link import Link
 from ..lowering.cost import beats
 

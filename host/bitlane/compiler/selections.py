@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.commands import Command
-from ..driver.driver import Driver, Storage
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command, Driver, Storage
 from ..links.link import Link
 from ..lowering.moves import ByteOffsets, Moves, group_moves, lower_moves
 from ..lowering.offsets import BlockOffsets, in_bytes

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.driver import Driver, Storage
+from ..driver import Driver, Storage
 from ..errors import OutOfDeviceMemory
 from ..lowering.strided import View
 from .nodes import (

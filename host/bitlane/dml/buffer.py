@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..closeable import Closeable
-from ..driver.driver import Driver, Storage
+from ..driver import Driver, Storage
 from ..errors import DmlError, DmlTypeError
 from .refusals import as_data
 

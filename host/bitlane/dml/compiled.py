@@ -27,7 +27,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
-from ..driver.geometry import Abilities
+from ..driver import Abilities
 from ..errors import DmlError
 from ..links.link import Link
 from ..lowering.routes import Options

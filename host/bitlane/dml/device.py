@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..closeable import Closeable
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..errors import DmlError, DmlTypeError, LayoutError, UnsupportedError
 from .binding import (
     BindingTable,

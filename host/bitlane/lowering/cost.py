@@ -9,8 +9,7 @@ from typing import Final
 
 from bitlane_rtl.abi import Mode, record_words
 
-from ..driver.commands import Command, Walk
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command, Walk
 
 _START: Final = 2
 """Cycles from the doorbell until the first command is decoded."""

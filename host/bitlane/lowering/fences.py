@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from bitlane_rtl.abi import Op
 
-from ..driver.commands import Command
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command
 from .lower import lower
 from .routes import Options
 from .strided import Streams, overlap

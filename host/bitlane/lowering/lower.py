@@ -11,8 +11,7 @@ from typing import Final
 
 from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
 
-from ..driver.commands import Command
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command
 from ..errors import LayoutError, UnsupportedError
 from .cost import beats
 from .loopnest import Axis, LoopTile, Offsets, flip

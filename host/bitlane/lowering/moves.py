@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
-from ..driver.commands import Command
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command
 from .lower import lower
 from .strided import Streams, View
 

@@ -7,8 +7,7 @@ from typing import Final, Self
 
 from bitlane_rtl.abi import LOGIC_OPS, Lane, Mode, Op
 
-from ..driver.commands import Command, Walk
-from ..driver.geometry import Abilities
+from ..driver import Abilities, Command, Walk
 from ..errors import NoRunError, RowTooLongError, UnsupportedError
 from .loopnest import Axis, LoopLimits, LoopTile, Offsets, Stream, cut_nest, merge
 

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..text import printable
 from .resources import plain, print_flat, print_verbose
 

@@ -9,8 +9,7 @@ import numpy as np
 from .._typing import AnyArray
 from ..api.device import Device
 from ..compiler.nodes import Expression
-from ..driver.dry_run import DryRunDriver
-from ..driver.geometry import Geometry
+from ..driver import DryRunDriver, Geometry
 from .build import build_group
 from .inference import infer_shapes
 from .model import BitGraph, DeviceGroup, Group

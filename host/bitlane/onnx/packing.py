@@ -18,7 +18,7 @@ from ..arguments.operands import as_zeros_and_ones
 from ..arrays.strided import Strided
 from ..arrays.sums import sum_ones
 from ..compiler.nodes import Expression, apply, window
-from ..driver.geometry import Geometry
+from ..driver import Geometry
 from ..errors import ShapeError
 from .build import Build, Operand, Workplace
 from .model import BitNode, DeviceGroup

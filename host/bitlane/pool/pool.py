@@ -18,7 +18,7 @@ from ..api.catalogue import Output
 from ..api.chunked import Chunked, call_of, expect_on_host
 from ..arguments.operands import as_array, result_shape, use_output
 from ..closeable import Closeable
-from ..driver.driver import expected_timeout
+from ..driver import expected_timeout
 from ..errors import SettingError
 from ..search import SearchRequest, Selection, as_rows
 from .split import chunk_of, split, split_axis

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from bitlane_rtl.abi import Mode
 
 from .. import dml
-from ..driver.commands import Command, Walk
-from ..driver.dry_run import DryRunDriver, LabelledCommands
-from ..driver.geometry import Geometry
+from ..driver import Command, DryRunDriver, Geometry, LabelledCommands, Walk
 from ..model_file import Model, execute_dispatches, prepare
 from ..text import printable
 

@@ -18,7 +18,7 @@ from bokeh.plotting import figure
 
 from bitlane_rtl.abi import Mode
 
-from ..driver.commands import Command, Walk
+from ..driver import Command, Walk
 from ..links.recording import Recording
 from .activity import CAUSES, RecordedCommand, RecordedPort, beats_carried, bursts, stalls
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from ..driver.dry_run import LabelledCommands
+from ..driver import LabelledCommands
 from ..links.recording import Recording
 from .activity import CAUSES, bursts, ports, recorded_commands, stalls
 from .disassembly import command_text

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ..driver.dry_run import RecordingDriver
+from ..driver import RecordingDriver
 from ..errors import BitlaneError
 from ..files import expect_writable
 from ..installation import how_to_install

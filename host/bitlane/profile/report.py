@@ -12,8 +12,7 @@ from bokeh.model import Model
 from bokeh.models import Range1d
 from bokeh.resources import Resources
 
-from ..driver.dry_run import LabelledCommands
-from ..driver.geometry import Geometry
+from ..driver import Geometry, LabelledCommands
 from ..links.recording import Recording
 from ..lowering.cost import beats
 from .activity import (

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.driver import Storage
+from ..driver import Storage
 
 Rows = NDArray[np.uint8]
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..driver.commands import Command
-from ..driver.driver import Driver, Storage
+from ..driver import Command, Driver, Storage
 from ..errors import OutOfDeviceMemory
 from ..lowering.moves import MovedBlock, Moves, group_moves, lower_moves
 from .blocks import Block, Blocks, Numbers, Rows, count_rows, split_rows

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..compiler.explain import Explanation, aligned, traffic
-from ..driver.commands import Command
+from ..driver import Command
 from ..lowering.cost import cycles
 from .database import Database
 from .scan import ScanBackend, ScanLayout, ScannedRows

@@ -5,9 +5,7 @@ from typing import Final
 
 from .._typing import AnyArray
 from ..compiler.explain import Explanation
-from ..driver.allocator import ALIGNMENT
-from ..driver.driver import Storage
-from ..driver.geometry import ArraySizes
+from ..driver import ALIGNMENT, ArraySizes, Storage
 from .blocks import Blocks, Numbers, Rows, count_rows
 from .database import Database
 from .explaining import explain_plan

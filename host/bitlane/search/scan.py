@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Mode, Op
 
-from ..driver.allocator import ALIGNMENT, round_up
-from ..driver.commands import Command, Walk
-from ..driver.driver import Storage
-from ..driver.geometry import ArraySizes, Geometry
-from ..driver.queue import Write
+from ..driver import ALIGNMENT, ArraySizes, Command, Geometry, Storage, Walk, Write, round_up
 from ..errors import OutOfDeviceMemory
 from ..lowering.lower import lower
 from ..lowering.strided import Streams, View

@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.driver import Driver
-from ..driver.geometry import ArraySizes
+from ..driver import ArraySizes, Driver
 from .blocks import Block, Blocks, Numbers, Rows, split_rows
 
 _RECORD_BYTES: Final = 32

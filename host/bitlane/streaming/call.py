@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 from bitlane_rtl.abi import Op
 
-from ..driver.allocator import round_up
-from ..driver.commands import Command, encode
-from ..driver.geometry import Abilities
-from ..driver.queue import Words
+from ..driver import Abilities, Command, Words, encode, round_up
 from ..lowering.lower import lower
 from ..lowering.routes import Options
 from ..lowering.strided import Streams, View, packed_strides

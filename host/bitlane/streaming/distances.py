@@ -17,7 +17,7 @@ from ..arguments.axes import chosen_axes
 from ..arguments.operands import as_array, result_shape
 from ..arguments.promotion import as_pair
 from ..arguments.reductions import Reduction, sum_type
-from ..driver.driver import Driver
+from ..driver import Driver
 from .eager import compute_sums
 from .transfer import rows_of
 

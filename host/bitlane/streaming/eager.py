@@ -18,9 +18,7 @@ from bitlane_rtl.abi import Lane, Op
 
 from .._typing import AnyArray
 from ..arguments.operands import address_of, allocating
-from ..driver.allocator import round_up
-from ..driver.driver import Driver, Storage
-from ..driver.queue import Write
+from ..driver import Driver, Storage, Write, round_up
 from ..errors import OutOfDeviceMemory
 from ..lowering.routes import ARITHMETIC, LOGICAL
 from ..lowering.strided import View

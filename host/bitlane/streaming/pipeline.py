@@ -11,9 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.commands import Command
-from ..driver.driver import Driver
-from ..driver.queue import Read, Write
+from ..driver import Command, Driver, Read, Write
 
 Key = TypeVar("Key")
 

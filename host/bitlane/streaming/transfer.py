@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Mode
 
 from .._typing import AnyArray
 from ..arguments.operands import as_unsigned, is_device_order, little_endian
-from ..driver.geometry import Geometry
+from ..driver import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from .. import reference
-from ..driver.commands import Command
+from ..driver import Command
 from ..lowering.lower import lower
 from ..lowering.routes import Options
 from ..lowering.strided import Streams, View, span

@@ -11,7 +11,7 @@ import numpy as np
 from bitlane_rtl.abi import ABI_VERSION, BIT_OPS, IDENTITY, REGISTERS, Access, Op
 from bitlane_rtl.abi import register as find_register
 
-from ..driver.driver import Driver
+from ..driver import Driver
 from ..errors import CheckFailed
 from ..lowering.lower import lower
 from ..lowering.strided import Streams, View

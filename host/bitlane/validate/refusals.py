@@ -23,9 +23,7 @@ from bitlane_rtl.abi import (
 )
 
 from .. import reference
-from ..driver.commands import Command, Walk, encode
-from ..driver.control import status_name
-from ..driver.queue import Words
+from ..driver import Command, Walk, Words, encode, status_name
 from ..errors import CheckFailed, DeviceFault
 from .session import Session, expect_equal, plural
 

@@ -25,9 +25,7 @@ from bitlane_rtl.abi import (
     register,
 )
 
-from ..driver.commands import Command, encode
-from ..driver.control import status_name
-from ..driver.queue import Words
+from ..driver import Command, Words, encode, status_name
 from ..errors import CheckFailed
 from .refusals import CONTROL, SLOT, looped, plain_command, sealed, with_bits, with_field, with_word
 from .session import Session, plural

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..driver.driver import Driver
-from ..driver.geometry import Geometry
+from ..driver import Driver, Geometry
 from ..errors import BitlaneError, CheckFailed
 
 _REGION: int = 4096

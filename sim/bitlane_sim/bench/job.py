@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bitlane.driver.commands import Command, encode
+from bitlane.driver import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, WORD_BYTES, register
 from cppsim.errors import SimulationError
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import Command, Walk
+from bitlane.driver import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Lane, Mode, Op, register
 from cppsim import Program
 from cppsim.errors import SimulationError

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full

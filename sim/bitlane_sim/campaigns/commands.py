@@ -1,6 +1,6 @@
 """The work that is measured: commands on fixed addresses. Runs nothing."""
 
-from bitlane.driver.commands import Command, Walk
+from bitlane.driver import Command, Walk
 from bitlane_rtl.abi import Lane, Mode, Op
 
 A, B, Y = 0, 1 << 20, 1 << 21

@@ -19,8 +19,7 @@ import numpy as np
 
 from bitlane.api.device import Device
 from bitlane.command_line.workers import first_done
-from bitlane.driver.commands import Command, encode
-from bitlane.driver.driver import Driver
+from bitlane.driver import Command, Driver, encode
 from bitlane.errors import BitlaneError, DeviceFault, LayoutError, UnsupportedError
 from bitlane.terminal import show
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Status

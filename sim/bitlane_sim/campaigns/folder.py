@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Geometry
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Configuration
 from cppsim import Program

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import Command
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Command, Geometry
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.routes import Options

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitlane.driver.commands import Command
+from bitlane.driver import Command
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import Port, Status
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.control import status_name
+from bitlane.driver import status_name
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import broken_rule

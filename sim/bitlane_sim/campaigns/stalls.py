@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bitlane.driver.commands import Command
+from bitlane.driver import Command
 from bitlane_rtl.abi import Lane, Op
 
 from . import commands

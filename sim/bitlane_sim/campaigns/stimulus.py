@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitlane.driver.commands import Command, encode
+from bitlane.driver import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 from cppsim import Program
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane import reference
-from bitlane.driver.commands import Command
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Command, Geometry
 from bitlane.lowering.lower import lower
 from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View

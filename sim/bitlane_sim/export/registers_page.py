@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from textwrap import wrap
 
-from bitlane.driver.commands import Command, Walk, encode
+from bitlane.driver import Command, Walk, encode
 from bitlane_rtl import abi
 from bitlane_rtl.abi import RECORD, Lane, Mode, Op
 

@@ -12,8 +12,7 @@ import pytest
 import bitlane
 from bitlane.api.device import open_driver
 from bitlane.command_line.cli import DONE, main
-from bitlane.driver.commands import Command
-from bitlane.driver.driver import Driver
+from bitlane.driver import Command, Driver
 from bitlane.errors import DeviceError, LinkError
 from bitlane.links.link import Link, open_link
 from bitlane.lowering.lower import lower

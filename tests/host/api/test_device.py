@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import Device, LinkError, UnsupportedError, reference
 from bitlane.api import default
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.line import Batch
 from bitlane.links.udp_link import UdpLink

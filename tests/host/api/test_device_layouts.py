@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import Device, reference
-from bitlane.driver.allocator import Allocation
+from bitlane.driver import Allocation
 from bitlane.errors import DeviceFault, OutOfDeviceMemory
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
 from support.seeds import examples

@@ -20,7 +20,7 @@ from bitlane import (
 )
 from bitlane import array_api as xp
 from bitlane.arrays.value import Claim
-from bitlane.driver.driver import Storage
+from bitlane.driver import Storage
 from support.host.arrays import model, random, same
 from support.system.devices import DEFAULT, opened
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from support.host.model_link import ModelLink
 
 MEMORY = 1 << 16

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import assign, evaluate
 from bitlane.compiler.nodes import Constant, Expression, Stored, apply, widen, window
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LayoutError, OutOfDeviceMemory, ShapeError, UnsupportedError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
 from support.host.arrays import random

@@ -12,9 +12,7 @@ from bitlane.compiler.explain import explain, pass_costs
 from bitlane.compiler.fusion import fuse
 from bitlane.compiler.nodes import Constant, Expression, Stored, apply, narrow, widen, window
 from bitlane.compiler.passes import plan_passes
-from bitlane.driver.commands import Command
-from bitlane.driver.driver import Driver
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Command, Driver, Geometry
 from bitlane.lowering import cost
 from bitlane_rtl.abi import Op
 from support.host.expressions import upload

@@ -25,7 +25,7 @@ from bitlane.compiler.nodes import (
     widen,
     window,
 )
-from bitlane.driver.driver import Driver, Storage
+from bitlane.driver import Driver, Storage
 from bitlane.errors import DeviceFault
 from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import View

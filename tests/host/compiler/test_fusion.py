@@ -26,7 +26,7 @@ from bitlane.compiler.nodes import (
     truth_of,
     window,
 )
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import LayoutError, RowTooLongError, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import random

@@ -23,7 +23,7 @@ from bitlane.compiler.nodes import (
     widen,
     window,
 )
-from bitlane.driver.driver import Driver, Storage
+from bitlane.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
 from bitlane.lowering.strided import View
 from bitlane_rtl.abi import Op

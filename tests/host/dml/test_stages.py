@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
-from bitlane.driver.commands import Command
+from bitlane.driver import Command
 from bitlane.errors import DeviceFault, DmlError
 from bitlane_rtl.abi import BIT_OPS, Op
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench

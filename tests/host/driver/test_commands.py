@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitlane.driver.commands import Command, Walk, encode
-from bitlane.driver.control import Control
-from bitlane.driver.dry_run import LARGEST, DryRunDriver, LabelledCommands, RecordingDriver
+from bitlane.driver import (
+    Command,
+    Control,
+    DryRunDriver,
+    LabelledCommands,
+    RecordingDriver,
+    Walk,
+    encode,
+)
+from bitlane.driver.dry_run import LARGEST
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     MAX_LOOPS,

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import Command, encode
-from bitlane.driver.driver import Driver
+from bitlane.driver import Command, Driver, encode
 from bitlane.errors import DeviceFault, DeviceTimeout, LinkError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View

@@ -14,8 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bitlane.driver.allocator import Allocation, Allocator
-from bitlane.driver.driver import Driver, Storage
+from bitlane.driver import Allocation, Allocator, Driver, Storage
 from bitlane.errors import DeviceError, LinkError, OutOfDeviceMemory
 from bitlane_rtl.abi import CONTROL_BASE, register
 from support.host.model_link import ModelLink

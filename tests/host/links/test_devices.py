@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane import Device, dml
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import CONTROL_BASE, Status, register
 from support.board.driver import DriverDevice

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from bitlane import BitlaneError
-from bitlane.driver.commands import Command, encode
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Command, Geometry, encode
 from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.routes import Options

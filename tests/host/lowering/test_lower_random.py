@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane import BitlaneError
-from bitlane.driver.commands import Command, encode
-from bitlane.driver.geometry import Geometry
+from bitlane.driver import Command, Geometry, encode
 from bitlane.errors import LayoutError, NoRunError, UnsupportedError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.routes import Options

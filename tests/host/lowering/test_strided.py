@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bitlane.driver.commands import Command, Walk
+from bitlane.driver import Command, Walk
 from bitlane.errors import ShapeError
 from bitlane.lowering import self_overlap
 from bitlane.lowering.cost import beats, cycles

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import Command, Walk
-from bitlane.driver.dry_run import LabelledCommands
+from bitlane.driver import Command, LabelledCommands, Walk
 from bitlane.errors import BitlaneError
 from bitlane.links.recording import Recording
 from bitlane.profile.activity import (

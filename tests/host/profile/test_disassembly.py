@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.driver.commands import Command, Walk
-from bitlane.driver.control import Control
-from bitlane.driver.dry_run import RecordingDriver
+from bitlane.driver import Command, Control, RecordingDriver, Walk
 from bitlane.model_file import load_model, prepare, run
 from bitlane.profile.disassembly import command_text, lower_model
 from bitlane.profile.figures import draw_walk, streams, walk_addresses

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import BinaryIndex, IDSelector, IDSelectorBatch, SearchError
-from bitlane.driver.geometry import ArraySizes
+from bitlane.driver import ArraySizes
 from bitlane.search import subsets
 from bitlane.search.blocks import Block
 from bitlane.search.subsets import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane import Device, reference
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
 from bitlane_rtl.abi import Mode
 from support.host.arrays import model, random, same

@@ -21,7 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from bitlane.command_line.cli import DONE
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, RECORD_WORDS, Status
 from bitlane_rtl.configuration import Configuration

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
 from bitlane_sim.campaigns.arrays import draw, noise

@@ -76,7 +76,7 @@ def test_every_random_case_is_a_circuit(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_trials_are_of_every_kind() -> None:
     with open_link("sim:compiled") as link:
-        from bitlane.driver.driver import Driver
+        from bitlane.driver import Driver
 
         geometry = Driver(link).geometry
     some = [trials.random_trial(np.random.default_rng(seed), geometry) for seed in range(2000)]

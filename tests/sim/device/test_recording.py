@@ -11,7 +11,7 @@ import pytest
 
 from bitlane import Device
 from bitlane.command_line import cli
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import DeviceFault
 from bitlane.links.recording import Recording
 from bitlane_rtl.abi import Mode, Op

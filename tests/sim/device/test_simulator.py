@@ -13,7 +13,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 import bitlane_sim.system.system
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.driver.commands import Command, Walk, encode
-from bitlane.driver.driver import Driver
-from bitlane.driver.dry_run import RecordingDriver
+from bitlane.driver import Command, Driver, RecordingDriver, Walk, encode
 from bitlane.links.link import open_link
 from bitlane.profile.activity import RecordedCommand, busy_spans, ports, recorded_commands
 from bitlane_boards import boards

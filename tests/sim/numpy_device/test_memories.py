@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane_boards import boards
 from bitlane_boards.board import MemoryKind
 from bitlane_boards.pins.sdram_rows import CLOCK_HZ, logic

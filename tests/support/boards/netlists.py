@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Family
 from bitlane_boards.pins import PinModel, PinSimulation

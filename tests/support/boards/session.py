@@ -4,7 +4,7 @@ import re
 from contextlib import ExitStack
 from typing import Any
 
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links.remote_link import RemoteLink
 from bitlane.links.serial_link import SerialLink

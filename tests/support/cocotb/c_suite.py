@@ -13,7 +13,7 @@ from cocotb.task import bridge, resume
 from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiResp
 
-from bitlane.driver.commands import encode
+from bitlane.driver import encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Op, Status, register
 from support.c_driver import CDriver, command_of, compiled
 from support.cocotb.bench import Bench

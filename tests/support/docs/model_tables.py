@@ -6,7 +6,8 @@ from itertools import groupby
 from onnx import defs
 
 from bitlane import dml
-from bitlane.driver.dry_run import LARGEST, DryRunDriver
+from bitlane.driver import DryRunDriver
+from bitlane.driver.dry_run import LARGEST
 from bitlane.errors import DmlError
 from bitlane.onnx.operators import OPERATORS
 from bitlane.onnx.types import TYPES

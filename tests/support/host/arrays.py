@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane import Device, explain
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.model_link import ModelLink
 

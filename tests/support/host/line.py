@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.model_link import Bytes, ModelLink

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.allocator import Allocation
-from bitlane.driver.driver import Driver
+from bitlane.driver import Allocation, Driver
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi import (
     BEATS_PER_BLOCK,

@@ -7,7 +7,7 @@ from bitlane.compiler.memory import allocate, write_into
 from bitlane.compiler.nodes import Applied, Expression, Joined, Stored, Widened, broadcast
 from bitlane.compiler.passes import Location, Plan, plan_passes
 from bitlane.compiler.stages import compute_in_stages, compute_sums_below
-from bitlane.driver.driver import Driver, Storage
+from bitlane.driver import Driver, Storage
 from bitlane.lowering.fences import insert_fences
 from bitlane.lowering.strided import View
 

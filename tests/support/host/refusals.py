@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bitlane import BitlaneError, Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from support.host.model_link import ModelLink
 
 WRONG_KINDS: Sequence[Any] = [

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Device
-from bitlane.driver.allocator import ALIGNMENT, Allocation, Allocator
-from bitlane.driver.driver import Driver
+from bitlane.driver import ALIGNMENT, Allocation, Allocator, Driver
 from bitlane_rtl.configurations import one_port
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator

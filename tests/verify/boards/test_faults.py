@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links import remote_link
 from bitlane.links.serial_link import SerialLink

@@ -13,7 +13,7 @@ from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
 from bitlane.command_line.cli import DONE, main
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.readback.netlist import rtl_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane.model_file.results import busy_cycles
 from bitlane_boards.pins.cable import CableFaults
 from bitlane_boards.readback.netlist import rtl_model

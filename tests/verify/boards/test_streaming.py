@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane import Device
-from bitlane.driver.driver import Driver
+from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened
