@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.driver import Driver
 from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_sim.device.link import SimulatorLink

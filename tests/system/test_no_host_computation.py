@@ -26,7 +26,7 @@ from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
 from bitlane.compiler.compiled import CompiledForm
 from bitlane.driver import Driver
-from bitlane.lowering.lower import lower
+from bitlane.lowering import lower
 from bitlane.streaming.call import call_of
 from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import CONTROL_BASE, Op

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver import encode
+from bitlane.lowering import Streams, View
 from bitlane.lowering import lower as lowering
-from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     RECORD_WORDS,

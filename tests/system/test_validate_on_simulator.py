@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.driver import Driver
 from bitlane.links.link import open_link
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams
+from bitlane.lowering import Streams, lower
 from bitlane.validate.link import check_bandwidth, check_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session

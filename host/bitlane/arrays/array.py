@@ -25,7 +25,7 @@ from ..errors import (
     NotOfferedError,
     ShapeError,
 )
-from ..lowering.strided import broadcast_shapes
+from ..lowering import broadcast_shapes
 from . import namespace
 from .base import ArrayBase, copy_in_order
 from .elementwise import (

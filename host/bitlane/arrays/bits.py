@@ -18,8 +18,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, ShapeError
-from ..lowering.routes import LOGICAL
-from ..lowering.strided import packed_strides
+from ..lowering import LOGICAL, packed_strides
 from .array import Array
 from .elementwise import index_node
 from .numpy_protocols import implements

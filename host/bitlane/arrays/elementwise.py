@@ -23,8 +23,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, OtherDeviceError, OutOfRangeError, ShapeError
-from ..lowering.routes import ARITHMETIC, LOGICAL
-from ..lowering.strided import broadcast_shapes
+from ..lowering import ARITHMETIC, LOGICAL, broadcast_shapes
 from .floats import magnitude
 from .strided import Strided
 from .transfers import constant, upload

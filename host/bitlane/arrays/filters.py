@@ -12,7 +12,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes, normalize_axes
 from ..arguments.operands import as_array, as_truth
 from ..errors import ArrayIndexError, DataTypeError, ShapeError
-from ..lowering.strided import packed_strides
+from ..lowering import packed_strides
 from .array import Array
 from .elementwise import as_value, cast_on_host, to_device
 from .flat import repeat_to, write_at

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from .._typing import AnyArray
 from ..arguments.operands import allocating, oversized
 from ..errors import ArrayIndexError, ShapeError
-from ..lowering.moves import ByteOffsets
-from ..lowering.offsets import BlockOffsets, MaskedOffsets, NumberedOffsets
-from ..lowering.strided import broadcast_shapes, packed_strides
+from ..lowering import BlockOffsets, ByteOffsets, broadcast_shapes, packed_strides
+from ..lowering.offsets import MaskedOffsets, NumberedOffsets
 from .strided import Strided, parse_part
 
 _Part: TypeAlias = "AnyArray | slice | EllipsisType | None"

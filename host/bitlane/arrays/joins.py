@@ -8,7 +8,7 @@ import numpy as np
 from ..arguments.axes import as_list, normalize_axis
 from ..arguments.operands import as_array, as_integer
 from ..errors import DataTypeError, ShapeError
-from ..lowering.strided import broadcast_shapes
+from ..lowering import broadcast_shapes
 from .array import Array
 from .elementwise import to_device
 from .numpy_protocols import implements

@@ -9,7 +9,7 @@ from bitlane_rtl.abi import Op
 from ..arguments.promotion import promoted_type, type_or_int
 from ..compiler.nodes import Constant, Expression, apply, widen
 from ..errors import OutOfRangeError
-from ..lowering.routes import Options
+from ..lowering import Options
 from .elementwise import Operand, apply_typed, as_value, expect_shapes, to_device
 from .truth import Compared, is_true
 from .value import DeviceLike, Value

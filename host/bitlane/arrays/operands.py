@@ -8,7 +8,7 @@ import numpy as np
 from ..arguments.operands import as_array, expect_supported
 from ..compiler.nodes import broadcast
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
-from ..lowering.strided import broadcast_shapes
+from ..lowering import broadcast_shapes
 from .base import ArrayBase
 from .elementwise import (
     Operand,

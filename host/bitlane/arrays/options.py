@@ -6,7 +6,7 @@ import numpy as np
 
 from ..arguments.operands import shown
 from ..errors import DataTypeError, NotOfferedError, ShapeError
-from ..lowering.strided import order_of
+from ..lowering import order_of
 from .strided import Strided
 
 _CASTINGS: Final = ("no", "equiv", "safe", "same_kind", "unsafe")

@@ -17,8 +17,7 @@ from ..compiler.prices import prices_of
 from ..compiler.selections import SelectedBlocks, commands_within
 from ..driver import Driver
 from ..errors import ShapeError
-from ..lowering.moves import ByteOffsets, MovedBlock, Moves, group_moves, lower_moves
-from ..lowering.strided import packed_strides
+from ..lowering import ByteOffsets, MovedBlock, Moves, group_moves, lower_moves, packed_strides
 from .elementwise import (
     Operand,
     add_axes,

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import AnyArray
 from ..compiler.nodes import Stored
 from ..errors import BitlaneError
-from ..lowering.strided import order_of
+from ..lowering import order_of
 from .indexing import select
 from .selections import gather
 from .transfers import download

@@ -15,7 +15,7 @@ from typing import Any, Self
 from ..arguments.axes import as_list, normalize_axes
 from ..arguments.operands import plain_index, shown
 from ..errors import ArrayIndexError, DataTypeError, ShapeError
-from ..lowering.strided import packed_strides, span
+from ..lowering import packed_strides, span
 
 
 @dataclass(frozen=True, slots=True)

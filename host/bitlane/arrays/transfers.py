@@ -16,7 +16,7 @@ from ..arguments.operands import allocating, as_zeros_and_ones, expect_axes, sho
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver import Storage
 from ..errors import ExchangeError, OutOfDeviceMemory
-from ..lowering.strided import View, order_of, packed_strides
+from ..lowering import View, order_of, packed_strides
 from .strided import Strided
 from .value import Claim, DeviceLike, Value, changing, compute_waiting, usage_of
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from bitlane_rtl.abi import Op
 
-from ..lowering.routes import Options
+from ..lowering import Options
 from .nodes import (
     Applied,
     Constant,

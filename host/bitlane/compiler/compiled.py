@@ -11,8 +11,7 @@ from typing import Final
 
 from ..driver import Abilities, Command, Storage, Words, encode
 from ..errors import LayoutError
-from ..lowering.fences import CommandGroup, insert_fences, insert_fences_labelled
-from ..lowering.strided import View
+from ..lowering import CommandGroup, View, insert_fences, insert_fences_labelled
 from .forms import Form
 from .fusion import fuse
 from .memory import MemoryPlan, allocate, write_into

@@ -12,9 +12,8 @@ from bitlane_rtl.abi import RECORD_BYTES, Mode
 from ..driver import Abilities, Command, Walk, encode
 from ..links.link import Link
 from ..links.predicted import duration
+from ..lowering import View, insert_fences
 from ..lowering.cost import cycles
-from ..lowering.fences import insert_fences
-from ..lowering.strided import View
 from .fusion import fuse
 from .memory import allocate
 from .nodes import Argument, Expression, HostSum, Selected, VirtualBuffer

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from bitlane_rtl.abi import Op
 
 from ..driver import Storage
-from ..lowering.routes import Options
-from ..lowering.strided import View
+from ..lowering import Options, View
 from .nodes import (
     COMPUTED,
     Applied,

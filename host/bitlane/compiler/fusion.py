@@ -50,7 +50,7 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver import Abilities
-from ..lowering.routes import Options
+from ..lowering import Options
 from .nodes import (
     Applied,
     Argument,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ..driver import Abilities, Command, round_up
-from ..lowering.fences import insert_fences
+from ..lowering import insert_fences
 from .explain import stages
 from .fusion import fuse
 from .memory import allocate

@@ -14,8 +14,7 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver import Abilities, Allocation, Allocator, round_up
 from ..errors import OutOfDeviceMemory
-from ..lowering.fences import CommandGroup
-from ..lowering.strided import View, broadcast_strides, overlap, packed_strides
+from ..lowering import CommandGroup, View, broadcast_strides, overlap, packed_strides
 from .nodes import VirtualBuffer
 from .passes import Location, Pass, Plan
 

@@ -13,11 +13,10 @@ from bitlane_rtl.abi import Op
 
 from ..driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.moves import MovedBlock
-from ..lowering.offsets import BlockOffsets
-from ..lowering.routes import Options
-from ..lowering.strided import (
-    WIDTHS,
+from ..lowering import (
+    BlockOffsets,
+    MovedBlock,
+    Options,
     View,
     broadcast_shapes,
     broadcast_strides,
@@ -25,6 +24,7 @@ from ..lowering.strided import (
     packed_strides,
     span,
 )
+from ..lowering.strided import WIDTHS
 
 _SUM = 4
 """Bytes of a sum."""

@@ -13,10 +13,9 @@ from bitlane_rtl.abi import Op
 
 from ..driver import Abilities
 from ..errors import NoRunError, UnsupportedError
+from ..lowering import CommandGroup, Options, Streams, View, lower_group, order_of, packed_strides
 from ..lowering.cost import cycles
-from ..lowering.fences import CommandGroup, lower_group
-from ..lowering.routes import Options
-from ..lowering.strided import WIDTHS, Streams, View, order_of, packed_strides
+from ..lowering.strided import WIDTHS
 from .nodes import (
     Applied,
     Argument,

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ..driver import Abilities, Command, Driver, Storage
 from ..links.link import Link
-from ..lowering.moves import ByteOffsets, Moves, group_moves, lower_moves
-from ..lowering.offsets import BlockOffsets, in_bytes
-from ..lowering.strided import View, span
+from ..lowering import BlockOffsets, ByteOffsets, Moves, View, group_moves, lower_moves, span
+from ..lowering.offsets import in_bytes
 from .nodes import Expression, Selected, Stored, reach
 from .prices import prices_of
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..driver import Driver, Storage
 from ..errors import OutOfDeviceMemory
-from ..lowering.strided import View
+from ..lowering import View
 from .nodes import (
     Applied,
     Expression,

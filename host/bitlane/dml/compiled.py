@@ -30,8 +30,7 @@ from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
 from ..driver import Abilities
 from ..errors import DmlError
 from ..links.link import Link
-from ..lowering.routes import Options
-from ..lowering.strided import View, order_of, packed_strides
+from ..lowering import Options, View, order_of, packed_strides
 from .buffer import Buffer, Parent
 from .graph import Connections, Port
 from .operators import InPlace, NamedTensors, OperatorDesc, ReduceOperatorDesc

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
-from ..lowering.fences import CommandGroup, insert_fences_labelled, lower_group
-from ..lowering.strided import Streams, View
+from ..lowering import CommandGroup, Streams, View, insert_fences_labelled, lower_group
 from .binding import (
     Bindings,
     BindingTable,

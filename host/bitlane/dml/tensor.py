@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
-from ..lowering.strided import packed_strides
+from ..lowering import packed_strides
 from .types import DataType, TensorFlags
 
 MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16

@@ -8,7 +8,7 @@ from ..arguments.axes import normalize_axes
 from ..arrays.strided import Strided
 from ..compiler.nodes import Expression, broadcast, copy_ordered, join, window
 from ..errors import OnnxError, ShapeError
-from ..lowering.strided import broadcast_shapes
+from ..lowering import broadcast_shapes
 from .build import Operand, Workplace
 from .given import Given, Reading
 from .model import BitNode

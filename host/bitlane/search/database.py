@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 
 from ..driver import Command, Driver, Storage
 from ..errors import OutOfDeviceMemory
-from ..lowering.moves import MovedBlock, Moves, group_moves, lower_moves
+from ..lowering import MovedBlock, Moves, group_moves, lower_moves
 from .blocks import Block, Blocks, Numbers, Rows, count_rows, split_rows
 
 _RESERVE = 4

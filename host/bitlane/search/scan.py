@@ -15,8 +15,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from ..driver import ALIGNMENT, ArraySizes, Command, Geometry, Storage, Walk, Write, round_up
 from ..errors import OutOfDeviceMemory
-from ..lowering.lower import lower
-from ..lowering.strided import Streams, View
+from ..lowering import Streams, View, lower
 from ..streaming.pipeline import Piece, results
 from ..terminal import Percentage, progress_is_wanted
 from .blocks import Numbers, Rows

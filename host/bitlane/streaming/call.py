@@ -13,9 +13,7 @@ from typing import NamedTuple
 from bitlane_rtl.abi import Op
 
 from ..driver import Abilities, Command, Words, encode, round_up
-from ..lowering.lower import lower
-from ..lowering.routes import Options
-from ..lowering.strided import Streams, View, packed_strides
+from ..lowering import Options, Streams, View, lower, packed_strides
 from .transfer import Layout, Source
 
 

@@ -20,8 +20,7 @@ from .._typing import AnyArray
 from ..arguments.operands import address_of, allocating
 from ..driver import Driver, Storage, Write, round_up
 from ..errors import OutOfDeviceMemory
-from ..lowering.routes import ARITHMETIC, LOGICAL
-from ..lowering.strided import View
+from ..lowering import ARITHMETIC, LOGICAL, View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, PackedResult, call_of
 from .pipeline import Piece, results

@@ -15,8 +15,8 @@ from bitlane_rtl.abi import Mode
 from .._typing import AnyArray
 from ..arguments.operands import as_unsigned, is_device_order, little_endian
 from ..driver import Geometry
+from ..lowering import broadcast_strides, order_of, packed_strides, span
 from ..lowering.routes import LANES
-from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:

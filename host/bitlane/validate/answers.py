@@ -13,9 +13,7 @@ from bitlane_rtl.abi import Op
 from .. import dml
 from ..dml.operators import OPERATOR_DESCS
 from ..errors import CheckFailed
-from ..lowering.lower import lower
-from ..lowering.routes import Options
-from ..lowering.strided import Streams, View
+from ..lowering import Options, Streams, View, lower
 from .session import Session, plural
 
 

@@ -14,9 +14,7 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from ..driver import Command
-from ..lowering.lower import lower
-from ..lowering.routes import Options
-from ..lowering.strided import Streams, View, span
+from ..lowering import Options, Streams, View, lower, span
 from .session import Session, expect_equal
 
 _GUARD = 16

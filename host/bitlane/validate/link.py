@@ -13,8 +13,7 @@ from bitlane_rtl.abi import register as find_register
 
 from ..driver import Driver
 from ..errors import CheckFailed
-from ..lowering.lower import lower
-from ..lowering.strided import Streams, View
+from ..lowering import Streams, View, lower
 from .session import Session, expect_equal, plural
 
 _TRIALS = 16

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 from .. import reference
 from ..api.device import Device
 from ..errors import CheckFailed
-from ..lowering.routes import Options
+from ..lowering import Options
 from .arena import Arena, PlacedTensor, Tensor
 from .session import Session, plural
 

@@ -6,8 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.bits import Bits
-from ..abi.registers import Access, Register
+from ..abi import Access, Bits, Register
 from ..ports.signatures import ControlPort
 from .configuration import PacketReduction, StreamConfiguration
 from .packets import PacketControl, PacketFlags

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from bitlane.driver import Command, Geometry
 from bitlane.errors import LayoutError, UnsupportedError
-from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Options, Streams, View, lower
 from bitlane_rtl.abi import Op
 
 from .stimulus import packed

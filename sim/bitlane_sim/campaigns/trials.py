@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane import reference
 from bitlane.driver import Command, Geometry
-from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Options, Streams, View, lower
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
 from .arrays import Bytes

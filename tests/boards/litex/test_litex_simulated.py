@@ -15,8 +15,7 @@ from bitlane.command_line.cli import DONE, main
 from bitlane.driver import Command, Driver
 from bitlane.errors import DeviceError, LinkError
 from bitlane.links.link import Link, open_link
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import ABI_VERSION, Op
 from support.boards.litex import PAGE, Simulated, served
 

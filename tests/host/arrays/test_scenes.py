@@ -15,8 +15,7 @@ import pytest
 import bitlane
 from bitlane import Device
 from bitlane.arrays import value as arrays_value
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import model, random
 from support.host.planned_anew import assign_anew, evaluate_anew

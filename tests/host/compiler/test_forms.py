@@ -27,8 +27,7 @@ from bitlane.compiler.nodes import (
 )
 from bitlane.driver import Driver, Storage
 from bitlane.errors import DeviceFault
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import View
+from bitlane.lowering import Options, View
 from bitlane_rtl.abi import Op
 from support.host.arrays import random
 from support.host.model_link import ModelLink

@@ -25,7 +25,7 @@ from bitlane.compiler.nodes import (
 )
 from bitlane.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
-from bitlane.lowering.strided import View
+from bitlane.lowering import View
 from bitlane_rtl.abi import Op
 from support.host.model_link import ModelLink
 

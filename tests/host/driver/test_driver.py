@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from bitlane.driver import Command, Driver, encode
 from bitlane.errors import DeviceFault, DeviceTimeout, LinkError
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import (
     ABI_VERSION,
     CONTROL_BASE,

@@ -11,9 +11,7 @@ import pytest
 from bitlane import BitlaneError
 from bitlane.driver import Command, Geometry, encode
 from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
-from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import Streams, View, packed_strides
+from bitlane.lowering import Options, Streams, View, lower, packed_strides
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 
 DENSE, STRIDED, REPEAT, SUM = Mode.DENSE, Mode.STRIDED, Mode.REPEAT, Mode.SUM

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from bitlane import BitlaneError
 from bitlane.driver import Command, Geometry, encode
 from bitlane.errors import LayoutError, NoRunError, UnsupportedError
-from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import Streams, View, packed_strides
+from bitlane.lowering import Options, Streams, View, lower, packed_strides
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from support.oracle import computed

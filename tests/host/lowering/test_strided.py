@@ -10,12 +10,24 @@ import pytest
 
 from bitlane.driver import Command, Walk
 from bitlane.errors import ShapeError
-from bitlane.lowering import self_overlap
+from bitlane.lowering import (
+    CommandGroup,
+    MovedBlock,
+    Moves,
+    Streams,
+    View,
+    broadcast_shapes,
+    group_moves,
+    insert_fences,
+    lower_group,
+    lower_moves,
+    overlap,
+    packed_strides,
+    self_overlap,
+    span,
+)
 from bitlane.lowering.cost import beats, cycles
-from bitlane.lowering.fences import CommandGroup, insert_fences, lower_group
-from bitlane.lowering.moves import MovedBlock, Moves, group_moves, lower_moves
 from bitlane.lowering.self_overlap import overlaps_itself
-from bitlane.lowering.strided import Streams, View, broadcast_shapes, overlap, packed_strides, span
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import model, random
 from support.seeds import seeds

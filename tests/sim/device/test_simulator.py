@@ -15,8 +15,7 @@ from amaranth.lib import wiring
 import bitlane_sim.system.system
 from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
-from bitlane.lowering.lower import lower
-from bitlane.lowering.strided import Streams, View
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core

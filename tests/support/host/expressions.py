@@ -25,8 +25,7 @@ from bitlane.compiler.nodes import (
     window,
 )
 from bitlane.driver import Driver, Storage
-from bitlane.lowering.routes import Options
-from bitlane.lowering.strided import View
+from bitlane.lowering import Options, View
 from bitlane_rtl.abi import Op
 
 

@@ -8,8 +8,7 @@ from bitlane.compiler.nodes import Applied, Expression, Joined, Stored, Widened,
 from bitlane.compiler.passes import Location, Plan, plan_passes
 from bitlane.compiler.stages import compute_in_stages, compute_sums_below
 from bitlane.driver import Driver, Storage
-from bitlane.lowering.fences import insert_fences
-from bitlane.lowering.strided import View
+from bitlane.lowering import View, insert_fences
 
 
 def evaluate_anew(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_boards.pins.gates import SIGNATURES, GateModel
+from bitlane_boards.pins import GateModel
+from bitlane_boards.pins.gates import SIGNATURES
 from bitlane_boards.pins.model import NUMBER, POINTER, Native, load
 from bitlane_boards.pins.netlist import LUT, Netlist
 
