@@ -42,8 +42,7 @@ from cppsim.testing import (
 from cppsim.testing.values import narrow_values
 from support.fuzz import FIRST_SEED, fuzz
 from support.seeds import seeds, slow
-from support.small import counter, followed
-from support.waveforms import text_of
+from support.small import counter, followed, text_of
 
 ALWAYS = str(10**15)
 """Instructions that no test executes."""

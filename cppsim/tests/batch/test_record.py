@@ -37,9 +37,9 @@ from cppsim.testing import (
 )
 from support.batches import batch_of, compare_batch, compare_recording, on_backend
 from support.carriers import Part, RandomProgram
+from support.fuzz import write_once
 from support.host_gpu import host_gpu
 from support.seeds import seeds, slow
-from support.written_once import write_once
 
 pytestmark = pytest.mark.usefixtures("gpu")
 

@@ -30,11 +30,12 @@ from support.fuzz import (
     compare_pack,
     fuzz,
     in_packs,
+    machine,
     many_expressions,
     side_by_side,
+    write_once,
 )
 from support.seeds import seeds, slow, stride
-from support.written_once import machine, write_once
 
 COUNT = 100 // stride(2)
 
@@ -111,8 +112,8 @@ def test_a_shared_design_is_written_once(monkeypatch: pytest.MonkeyPatch) -> Non
         times.append(design)
         return built(design, measured)
 
-    monkeypatch.setattr("support.written_once.LOWERED", {})
-    monkeypatch.setattr("support.written_once.built", counted)
+    monkeypatch.setattr("support.fuzz.LOWERED", {})
+    monkeypatch.setattr("support.fuzz.built", counted)
     write_once(monkeypatch.setattr)
     shown = [trace({1: machine(1)}, name, steps=9) for name in ("engine", "always", "pysim")]
     assert shown[0] == shown[1] == shown[2]

@@ -15,9 +15,9 @@ from cppsim.probe import signals_of
 from cppsim.running.state import CompiledState
 from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on
 from cppsim.tuning import Tuning
+from support.fuzz import machine, write_once
 from support.seeds import seeds
 from support.small import counter
-from support.written_once import machine, write_once
 
 
 @pytest.fixture(params=["settled", "alone"])

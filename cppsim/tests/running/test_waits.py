@@ -11,9 +11,9 @@ from amaranth.sim import BrokenTrigger, DomainReset
 from cppsim.running.state import CompiledState
 from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
 from cppsim.tuning import Tuning
+from support.fuzz import machine, write_once
 from support.seeds import seeds
 from support.small import interrupts
-from support.written_once import machine, write_once
 
 
 @pytest.mark.parametrize("seed", seeds(3, 10))

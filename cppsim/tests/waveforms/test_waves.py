@@ -26,10 +26,9 @@ from cppsim.cpp.words import BitField
 from cppsim.native import InstanceHandle
 from cppsim.testing import Bench, random_testbench, same_on, ticks, waveforms
 from cppsim.waveforms import Areas, Variable, Waves
+from support.fuzz import machine, write_once
 from support.seeds import seeds, slow
-from support.small import counter
-from support.waveforms import body, many_registers, text_of
-from support.written_once import machine, write_once
+from support.small import body, counter, many_registers, text_of
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))

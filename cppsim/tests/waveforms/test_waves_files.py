@@ -18,9 +18,8 @@ from vcd.writer import VCDPhaseError
 
 from cppsim.errors import SimulationError
 from cppsim.testing import EXECUTORS, Bench, same_on, ticks, waveforms
-from support.small import counter, interrupts
-from support.waveforms import body, many_registers, text_of
-from support.written_once import write_once
+from support.fuzz import write_once
+from support.small import body, counter, interrupts, many_registers, text_of
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,7 @@ from serial import Serial
 
 from bitlane_boards.pins import PinSimulation, SimulatedPort, pty
 from bitlane_boards.pins.pty import PtyServer
-from support.sim.answerer import Answerer, answers
-from support.sim.serving import serving
+from support.sim.answerer import Answerer, answers, serving
 
 DIVIDER = 8
 CLOCK_HZ = 8_000_000

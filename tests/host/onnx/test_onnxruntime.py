@@ -13,8 +13,7 @@ from bitlane import Device
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.model import DeviceGroup
 from support.host.arrays import same
-from support.host.onnx_mixed import mixed
-from support.host.onnx_models import model_of, node
+from support.host.onnx_models import mixed, model_of, node
 
 
 def alone(model: ModelProto, given: dict[str, Any]) -> list[Any]:

@@ -15,8 +15,7 @@ from bitlane.errors import SettingError, ShapeError
 from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, is_compatible, prepare
 from bitlane.onnx.model import DeviceGroup, RestGroup
 from support.host.arrays import link_of, model, random, same, uploads
-from support.host.onnx_mixed import mixed
-from support.host.onnx_models import model_of, node, parsed, tensor
+from support.host.onnx_models import mixed, model_of, node, parsed, tensor
 from support.host.refusals import refused
 from support.seeds import seeds, slow
 

@@ -14,8 +14,7 @@ from bitlane_rtl.configuration import Configuration
 from support.commands import dense
 from support.rtl.memory import Memory, ReadServer
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, compiled, simulate
-from support.rtl.walked import walked_reader
-from support.rtl.walks import OPERAND_MODES, Walk, command_constant, random_walk
+from support.rtl.walks import OPERAND_MODES, Walk, command_constant, random_walk, walked_reader
 from support.seeds import seeds, slow
 
 SIZE = 1 << 12

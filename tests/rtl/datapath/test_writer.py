@@ -12,8 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from support.commands import dense
 from support.rtl.memory import Memory, WriteServer
 from support.rtl.streams import NO_STALLS, Source, Stalls, compiled, simulate
-from support.rtl.walked import walked_writer
-from support.rtl.walks import Walk, command_constant, random_walk
+from support.rtl.walks import Walk, command_constant, random_walk, walked_writer
 from support.seeds import seeds
 
 SIZE = 1 << 12

@@ -15,7 +15,7 @@ from cppsim import Model, ReferenceModel
 from cppsim.circuits import AnyModel
 from support.seeds import seeds
 from support.sim.manager import Manager, manage
-from support.sim.resident import resident_bytes
+from support.system.devices import resident_bytes
 
 PLACE = AddressRange(address_width=16, data_width=64, base=0x2000, size=0x1000)
 ALL = 0xFF

@@ -2,16 +2,21 @@
 
 The design looks up every received byte in a memory, rewrites its cell with the byte and a running
 sum, and puts the sum of all received bytes into the answer: one byte for each. A lost, doubled or
-reordered byte, a wrong memory cell and a wrong carry all change the answers that follow.
+reordered byte, a wrong memory cell and a wrong carry all change the answers that follow. `serving`
+serves pins on a pseudo-terminal while a test does something else.
 """
 
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from bitlane_boards.pins.pty import PtyServer
 
 
 class Store(Enum):
@@ -156,3 +161,27 @@ class Answerer(wiring.Component):
         read_port, write_port = memory.read_port(), memory.write_port()
         m.d.comb += [read_port.addr.eq(cell), read_port.en.eq(read), found.eq(read_port.data)]
         m.d.comb += [write_port.addr.eq(last), write_port.data.eq(data), write_port.en.eq(write)]
+
+
+@contextmanager
+def serving(server: PtyServer) -> Iterator[None]:
+    """Serve in the background."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            while not stop.is_set():
+                server.serve(0.02)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not failures

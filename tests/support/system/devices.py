@@ -5,7 +5,9 @@ narrow one with little memory, and a wide one. How their memory behaves costs no
 bytes are on both sides of every allocation.
 """
 
+import ctypes
 import gc
+import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,3 +149,14 @@ def guard(device: Device) -> GuardedAllocator:
     assert not driver.allocator.pieces
     driver._allocator = guarded
     return guarded
+
+
+def resident_bytes(array: NDArray[np.uint8]) -> int:
+    """Return the bytes of resident pages of ``array``; a page never written is not resident."""
+    start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    length = array.ctypes.data + array.size - start
+    pages = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(length), pages)
+    assert not failed, ctypes.get_errno()
+    return mmap.PAGESIZE * sum(page & 1 for page in pages)

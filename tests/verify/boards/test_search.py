@@ -10,7 +10,7 @@ from bitlane_boards import boards
 from bitlane_boards.pins import PinSimulation
 from bitlane_boards.pins.pty import PtyServer
 from bitlane_boards.readback.netlist import rtl_model
-from support.sim.serving import serving
+from support.sim.answerer import serving
 
 pytestmark = pytest.mark.slow
 
