@@ -236,11 +236,10 @@ class Work:
         sums = [sum(counts[low : low + size]) for low in range(0, len(counts), size)]
         return join(sums, self.lane.bits)
 
-    def put(self, ctx: Any, circuit: Popcount) -> None:
-        ctx.set(circuit.a, self.word)
+    def inputs(self, circuit: Popcount) -> dict[str, int]:
         names = ["inside", "enable", "lane", "test", "tests"]
-        for name in [*names, "joins", "negate"] if hasattr(circuit, "joins") else names:
-            ctx.set(getattr(circuit, name), getattr(self, name))
+        names += ["joins", "negate"] if hasattr(circuit, "joins") else []
+        return {"a": self.word} | {name: getattr(self, name) for name in names}
 
 
 class OnEcp5(Popcount):
@@ -259,37 +258,31 @@ def test_counts_of_every_lane_in_their_stage(
     circuit = unit(width, lanes)
     generator = random.Random(width)
 
-    async def check(ctx: Any) -> None:
-        second = third = Work(0, width, built[0], 0, False, False, 0)
-        for step in range(300):
-            load = 3 if step < 2 else generator.randrange(4)
-            word = [0, (1 << width) - 1, random_word(generator, width)][min(step, 2)]
-            everything = (1 << width // 8) - 1
-            lane = generator.choice(built)
-            work = Work(
-                word,
-                width,
-                lane,
-                generator.choice([everything, generator.getrandbits(width // 8)]),
-                enable=generator.random() < 0.8,
-                test=generator.random() < 0.4,
-                tests=generator.getrandbits(width // 8),
-                joins=lane == Lane.BITS_64 and generator.random() < 0.5,
-                negate=generator.random() < 0.5,
-            )
-            work.put(ctx, circuit)
-            ctx.set(circuit.load, load)
-            await ctx.tick()
-            if load & 2:
-                third = second
-            if load & 1:
-                second = work
-            want = 0 if second.lane == Lane.BITS_64 else second.result
-            assert ctx.get(circuit.o) == want, f"step {step}: {second}"
-            want = third.result if third.lane == Lane.BITS_64 else 0
-            assert ctx.get(circuit.o_64) == want or step == 0, f"step {step}: {third}"
-
-    simulate(circuit, check)
+    second = third = Work(0, width, built[0], 0, False, False, 0)
+    everything = (1 << width // 8) - 1
+    inputs, expected = list[dict[str, int]](), list[tuple[int, int]]()
+    for step in range(300):
+        load = 3 if step < 2 else generator.randrange(4)
+        lane = generator.choice(built)
+        work = Work(
+            [0, (1 << width) - 1, random_word(generator, width)][min(step, 2)],
+            width,
+            lane,
+            generator.choice([everything, generator.getrandbits(width // 8)]),
+            enable=generator.random() < 0.8,
+            test=generator.random() < 0.4,
+            tests=generator.getrandbits(width // 8),
+            joins=lane == Lane.BITS_64 and generator.random() < 0.5,
+            negate=generator.random() < 0.5,
+        )
+        inputs.append(work.inputs(circuit) | {"load": load})
+        third = second if load & 2 else third
+        second = work if load & 1 else second
+        narrow = 0 if second.lane == Lane.BITS_64 else second.result
+        expected.append((narrow, third.result if third.lane == Lane.BITS_64 else 0))
+    counts, wide = (found[1:] for found in clocked(circuit, [*inputs, {}], "o", "o_64"))
+    assert [*counts] == [narrow for narrow, _ in expected]
+    assert [*wide[1:]] == [want for _, want in expected[1:]]
 
 
 # --- sums of runs ---------------------------------------------------------------------------------
@@ -314,26 +307,20 @@ def beats_of(generator: random.Random, runs: int) -> list[tuple[bool, bool]]:
     ],
 )
 def test_a_run_is_summed_up_to_the_beat_that_was_taken_last(width: int, lane: Lane) -> None:
-    circuit = RowSum(width, lane)
     seed = f"{width} {lane}"
     generator = random.Random(seed)
-
-    async def check(ctx: Any) -> None:
-        total, begins = 0, True
-        for number, (sums, more) in enumerate(beats_of(generator, 60)):
-            counts = [generator.choice([0, lane.bits, generator.randint(0, lane.bits)])]
-            counts += [generator.randint(0, lane.bits) for _ in range(width // lane.bits - 1)]
-            ctx.set(circuit.counts, join(counts, lane.bits))
-            ctx.set(circuit.sums, sums)
-            ctx.set(circuit.more, more)
-            while number and generator.random() < 0.3:
-                ctx.set(circuit.take, 0)
-                await ctx.tick()
-                assert ctx.get(circuit.o) == total, f"beat {number}, seed {seed!r}"
-            ctx.set(circuit.take, 1)
-            await ctx.tick()
-            total = ((0 if begins else total) + sum(counts)) * sums
-            begins = not more
-            assert ctx.get(circuit.o) == total, f"beat {number}, seed {seed!r}"
-
-    simulate(circuit, check)
+    total, begins = 0, True
+    inputs, expected = list[dict[str, int]](), [0]
+    for number, (sums, more) in enumerate(beats_of(generator, 60)):
+        counts = [generator.choice([0, lane.bits, generator.randint(0, lane.bits)])]
+        counts += [generator.randint(0, lane.bits) for _ in range(width // lane.bits - 1)]
+        given = {"counts": join(counts, lane.bits), "sums": sums, "more": more}
+        while number and generator.random() < 0.3:
+            inputs.append(given | {"take": 0})
+            expected.append(total)
+        inputs.append(given | {"take": 1})
+        total = ((0 if begins else total) + sum(counts)) * sums
+        begins = not more
+        expected.append(total)
+    (found,) = clocked(RowSum(width, lane), [*inputs, {}], "o")
+    assert [*found[1:]] == expected[1:], f"seed {seed!r}"

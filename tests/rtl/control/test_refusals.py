@@ -254,26 +254,19 @@ def test_a_group_of_words_is_read_while_others_are_written(slots: int, width: in
 
 
 def test_completions_come_back_by_slot() -> None:
-    slots = 16
-    dut = Completions(slots)
-    rng = random.Random(5)
+    slots, rng = 16, random.Random(5)
     words = [0] * slots
-
-    async def bench(ctx: Any) -> None:
-        for _ in range(300):
-            write, slot, other = rng.random() < 0.5, rng.randrange(slots), rng.randrange(slots)
-            status, index = rng.getrandbits(8), rng.getrandbits(12) << 4 | slot
-            write = write and slot != other
-            ctx.set(dut.write, write)
-            ctx.set(dut.status, status)
-            ctx.set(dut.index, index)
-            ctx.set(dut.read_slot, other)
-            await ctx.tick()
-            assert ctx.get(dut.read_data) == words[other]
-            if write:
-                words[slot] = index << 8 | status
-
-    simulate(dut, bench)
+    inputs, expected = list[dict[str, int]](), [0]
+    for _ in range(300):
+        slot, other = rng.randrange(slots), rng.randrange(slots)
+        status, index = rng.getrandbits(8), rng.getrandbits(12) << 4 | slot
+        write = rng.random() < 0.5 and slot != other
+        inputs.append({"write": write, "status": status, "index": index, "read_slot": other})
+        expected.append(words[other])
+        if write:
+            words[slot] = index << 8 | status
+    (found,) = clocked(Completions(slots), [*inputs, {}], "read_data")
+    assert [*found] == expected
 
 
 def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
