@@ -17,7 +17,7 @@ from bitlane import BinaryIndex, Device, OutOfDeviceMemory, SearchError
 from bitlane.search import results
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Search
-from support.host.arrays import link_of, model, random, same, uploads
+from support.host.arrays import link_of, model, random, same
 from support.host.indexes import (
     ARRAY,
     METRICS,
@@ -27,6 +27,7 @@ from support.host.indexes import (
     expect_equal,
     expect_found,
     index_of,
+    sent,
     taken,
 )
 from support.seeds import examples, stride
@@ -106,12 +107,6 @@ def test_what_is_found_has_its_types_and_shapes(device: Device) -> None:
     assert indices.tolist() == [[-1, -1]] * 3
 
 
-def test_a_radius_leaves_out_what_lies_on_it(device: Device) -> None:
-    rows = np.array([[0], [1], [3], [7]], np.uint8)
-    limits, distances, indices = device.search(rows[:1], rows, radius=2)
-    assert (limits.tolist(), distances.tolist(), indices.tolist()) == ([0, 2], [0, 1], [0, 1])
-
-
 @pytest.mark.parametrize(
     ("metric", "rows", "radii"),
     [
@@ -129,11 +124,6 @@ def test_a_radius_is_a_number_of_any_type(
     for radius, found in radii:
         got = device.search(database[:1], database, radius=radius, metric=metric)
         assert len(got[2]) == found, radius
-
-
-def test_one_mask_over_all_changes_nothing(device: Device) -> None:
-    rows, queries, mask = random((90, 8), "u1", 1), random((4, 8), "u1", 2), random(8, "u1", 3)
-    expect_equal(device.search(queries ^ mask, rows ^ mask), answer(queries, rows))
 
 
 LEAN = {"modes": st.just(frozenset({Mode.DENSE})), "loops": st.just(1)}
@@ -219,11 +209,6 @@ def test_the_sizes_of_the_array_are_read_from_its_register() -> None:
 
 
 # --- where the rows are -----------------------------------------------------------------------
-
-
-def sent(device: Device) -> int:
-    """Return the bytes written to the device's memory since the last call."""
-    return sum(uploads(device))
 
 
 def test_rows_are_sent_once_and_stay(device: Device) -> None:

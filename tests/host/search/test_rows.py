@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane import ArrayIndexError, BinaryIndex, Device, OutOfDeviceMemory, SearchError
+from bitlane import ArrayIndexError, BinaryIndex, OutOfDeviceMemory, SearchError
 from bitlane_rtl.abi import Op
-from support.host.arrays import link_of, model, random, same, uploads
-from support.host.indexes import WIDE_ARRAY, answer, expect_equal, expect_found, index_of, taken
+from support.host.arrays import link_of, model, random, same
+from support.host.indexes import (
+    WIDE_ARRAY,
+    answer,
+    expect_equal,
+    expect_found,
+    index_of,
+    sent,
+    taken,
+)
 
 ROWS = random((40, 3), "u1")
 IDS = np.arange(40)[::-1] * 10 - 5
@@ -182,11 +190,6 @@ def test_many_small_indexes_become_few_blocks() -> None:
 
 
 # --- removing ---------------------------------------------------------------------------------
-
-
-def sent(device: Device) -> int:
-    """Return the bytes written to the device's memory since the last call."""
-    return sum(uploads(device))
 
 
 def expect_rows(index: BinaryIndex, rows: Any) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bitlane import BinaryIndex, Device
 from bitlane_rtl.configuration import Search
-from support.host.arrays import model, same
+from support.host.arrays import model, same, uploads
 
 Bytes = NDArray[np.uint8]
 
@@ -117,3 +117,8 @@ def expect_found(searched: Any, queries: Any, rows: Any, **options: Any) -> None
 def taken(device: Device) -> int:
     """Return the bytes of the device's memory that are allocated."""
     return sum(piece.size for piece in device.driver.allocator.taken)
+
+
+def sent(device: Device) -> int:
+    """Return the bytes written to the device's memory since the last call."""
+    return sum(uploads(device))
