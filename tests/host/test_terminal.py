@@ -78,6 +78,16 @@ def test_items_show_how_many_are_done(terminal: Terminal) -> None:
     assert shown() == "".join(f"{GONE}name            {x:3} %" for x in (0, 25, 50, 75)) + GONE
 
 
+def expect_steps(shown: str, last: str, least: int) -> None:
+    """Expect more than ``least`` steps, and that nothing stays on the terminal."""
+    *steps, end = shown.split(GONE)
+    assert end == ""
+    assert steps[-1] == last
+    percents = [int(text.split()[-2]) for text in steps[1:]]
+    assert percents == sorted(set(percents))
+    assert len(percents) > least
+
+
 @pytest.mark.parametrize("remote", [True, False])
 @pytest.mark.usefixtures("wanted")
 def test_a_call_in_pieces_shows_how_far_it_is(remote: bool, terminal: Terminal) -> None:
@@ -85,12 +95,7 @@ def test_a_call_in_pieces_shows_how_far_it_is(remote: bool, terminal: Terminal) 
     device, _ = line(memory_bytes=8 << 10, remote=remote)
     a = random(1 << 16, "u1")
     assert same(device.bit_not(a), np.invert(a))
-    *steps, end = shown().split(GONE)
-    assert end == ""
-    assert steps[-1] == "NOT, 65,536 bytes 100 %"
-    percents = [int(text.split()[-2]) for text in steps[1:]]
-    assert percents == sorted(set(percents))
-    assert len(percents) > 10
+    expect_steps(shown(), "NOT, 65,536 bytes 100 %", 10)
 
 
 @pytest.mark.usefixtures("wanted")
@@ -286,12 +291,7 @@ def test_a_search_in_tiles_shows_how_far_it_is(
     shown = terminal()
     device, _ = line(memory_bytes=1 << 20, remote=False)
     call(device)
-    *steps, end = shown().split(GONE)
-    assert end == ""
-    assert steps[-1] == "search, 1,600 distances 100 %"
-    percents = [int(text.split()[-2]) for text in steps[1:]]
-    assert percents == sorted(set(percents))
-    assert len(percents) > 3
+    expect_steps(shown(), "search, 1,600 distances 100 %", 3)
 
 
 @pytest.mark.usefixtures("wanted")
