@@ -2,8 +2,10 @@
 
 import gc
 import re
+from collections.abc import Callable
 from html import escape
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -177,64 +179,66 @@ def test_an_operator_runs_when_its_value_is_needed(device: Device) -> None:
         assert not z.pending
 
 
-def test_what_is_read_is_computed_before_it_is_overwritten(device: Device) -> None:
+OVERWRITTEN = {
+    "an operand": """
+first = x ^ 1
+second = first & x
+view = x[1:, ::2]
+third = view | 4
+x ^= 0xFFFF
+x[...] = 0
+view[...] = 7
+results = first, second, third, x
+""",
+    "a computed value": """
+first = x ^ 1
+second = first & 0x7F
+third = ~second
+need(first)
+first[...] = 0
+results = third, second
+""",
+    "by way of a dropped one": """
+part = x ^ 1
+between = part & 3
+need(part)
+whole = between ^ 1
+del between
+part[...] = 0
+results = whole,
+""",
+    "without a name between": """
+first = x.copy()
+last = ~(first.astype("u2") ^ 1).astype("i4")
+first[...] = 1
+second = x ^ 2
+later = ~second.astype("u2")
+need(second)
+latest = later.astype("u4") << 1
+second |= 0xF0
+results = last, latest
+""",
+    "a selection": """
+selected, sums = x[m], x[m].sum()
+both = selected[:4] ^ x[[0], 2:]
+x[:] = 0
+results = selected, both, sums
+""",
+}
+"""What reads ``x``, and writes over it; NumPy computes each line at once."""
+
+
+@pytest.mark.parametrize("scene", OVERWRITTEN)
+def test_what_is_read_is_computed_before_it_is_overwritten(device: Device, scene: str) -> None:
     a = random((4, 6), "u2")
-    x = device.asarray(a)
-    first = x ^ 1
-    second = first & x
-    view = x[1:, ::2]
-    third = view | 4
-    x ^= 0xFFFF
-    assert not first.pending
-    assert not second.pending
-    x[...] = 0
-    view[...] = 7
-    assert same(first.get(), a ^ 1)
-    assert same(second.get(), (a ^ 1) & a)
-    assert same(third.get(), a[1:, ::2] | 4)
-    assert x.get()[1:, ::2].tolist() == [[7] * 3] * 3
-
-
-def test_what_reads_a_computed_array_is_computed_before_it_is_overwritten(device: Device) -> None:
-    a = random((4, 6), "u2")
-    x = device.asarray(a)
-    first = x ^ 1
-    second = first & 0x7F
-    third = ~second
-    first.get()
-    first[...] = 0
-    assert not second.pending
-    assert same(third.get(), ~((a ^ 1) & 0x7F))
-    assert same(second.get(), (a ^ 1) & 0x7F)
-
-
-def test_what_reads_a_computed_array_through_a_dropped_one_is_computed_before(
-    device: Device,
-) -> None:
-    a = random(64, "u4")
-    part = device.asarray(a) ^ 1
-    between = part & 3
-    part.get()
-    whole = between ^ 1
-    del between
-    part[...] = 0
-    assert same(whole.get(), (a ^ 1) & 3 ^ 1)
-
-
-def test_that_holds_also_without_a_name_between(device: Device) -> None:
-    a = random(9, "u1")
-    x = device.asarray(a)
-    first = x.copy()
-    # Converted, inverted, converted back: none of it has a name.
-    last = ~(first.astype("u2") ^ 1).astype("i4")
-    first[...] = 1
-    assert same(last.get(), ~(a.astype("u2") ^ 1).astype("i4"))
-    second = x ^ 2
-    later = ~second.astype("u2")
-    second.get()
-    latest = later.astype("u4") << 1
-    second |= 0xF0
-    assert same(latest.get(), (~(a ^ 2).astype("u2")).astype("u4") << 1)
+    needs: list[Callable[[Any], object]] = [lambda x: x, lambda x: x.get()]
+    results = []
+    for x, need in zip((a.copy(), device.asarray(a)), needs, strict=True):
+        names = {"x": x, "m": a % 3 > 0, "need": need}
+        exec(OVERWRITTEN[scene], names)
+        results.append(names["results"])
+    for host, here in zip(*results, strict=True):
+        assert same(here.get(), np.asarray(host))
 
 
 def test_an_operator_in_place_on_a_part_is_one_command(device: Device) -> None:

@@ -181,17 +181,6 @@ def test_explain_names_the_selections(device: Device) -> None:
     assert same(many.get(), a[chosen])
 
 
-def test_a_selection_is_computed_before_its_source_changes(device: Device) -> None:
-    a = random(300, "u1")
-    x, chosen = device.asarray(a), mask((300,), 2)
-    selected, sums = x[chosen], x[chosen].sum()
-    both = selected ^ x[[0]]
-    x[:] = 0
-    assert same(selected.get(), a[chosen])
-    assert same(both.get(), a[chosen] ^ a[[0]])
-    assert sums.item() == a[chosen].sum()
-
-
 def test_a_selection_keeps_its_indices(device: Device) -> None:
     a = random((6, 50), "u1")
     x = device.asarray(a)
