@@ -4,16 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver import Driver
 from bitlane.links.link import open_link
-from bitlane.lowering import Streams, lower
 from bitlane.validate.link import check_bandwidth, check_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
-from bitlane_rtl.abi import BIT_OPS, Op
+from bitlane_rtl.abi import BIT_OPS
 from bitlane_sim.system.ports import Hang
 from support.seeds import slow
 from support.system.devices import NARROW, NUMPY, SIMULATED, simulator_of
@@ -104,45 +102,3 @@ def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not passed
     assert list(failures(lines)) == ["known answers"]
     assert lines[-1].startswith("Stopped: the device does not answer any more; 21 checks not run")
-
-
-def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:
-    def prepare(driver: Driver) -> None:
-        simulator = simulator_of(driver)
-        memory = simulator.memory
-
-        class Stuck(np.ndarray[Any, np.dtype[np.uint8]]):
-            def __getitem__(self, index: Any) -> NDArray[np.uint8]:
-                part: NDArray[np.uint8] = memory[index]
-                if index.start <= 0x1234 < index.stop:
-                    part[0x1234 - index.start] = 0x5A
-                return part
-
-        simulator.memory = memory.view(Stuck)
-
-    passed, lines = validated(NARROW, prepare, quick=True)
-    assert not passed
-    assert "first at 0x1234: 0x5a" in failures(lines)["memory"]
-
-
-@pytest.mark.parametrize(
-    ("told", "does"),
-    [
-        (Op.XOR, Op.OR),
-        (Op.COUNT, Op.COPY),
-        (Op.COUNT_XOR, Op.COUNT_OR),
-        (Op.SHIFT_LEFT, Op.SHIFT_RIGHT),
-    ],
-)
-def test_a_circuit_that_computes_something_else(
-    told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def wrong(op: Op, shape: Any, streams: Streams, *rest: Any) -> Any:
-        if op is told is Op.COUNT:
-            streams = streams._replace(y=streams.a)
-        return lower(does if op is told else op, shape, streams, *rest)
-
-    for caller in ("lowering.fences", "validate.answers", "validate.arena"):
-        monkeypatch.setattr(f"bitlane.{caller}.lower", wrong)
-    _, lines = validated(NARROW, quick=True)
-    assert set(failures(lines)) == {told.name, "known answers", "overlap"}
