@@ -86,21 +86,6 @@ def test_inversions_go_into_their_neighbours() -> None:
     assert driver.model.calls == ["write", "write", "XOR", "read"]
 
 
-def test_shift_counts_are_masked_as_directml_masks_them(device: dml.Device) -> None:
-    graph = desc(device, [SHIFT_LEFT(WORDS, WORDS, WORDS)], To(0, 0, 0), To(1, 0, 1), Out(0, 0, 0))
-    (result,) = run(graph, device, A, np.full_like(A, 33))
-    assert np.array_equal(result, A << np.uint32(1))
-
-
-def test_bytes_between_nodes_may_be_seen_in_another_way(device: dml.Device) -> None:
-    turned = BufferTensorDesc(DataType.UINT16, [16, 4], [1, 16])
-    plain = BufferTensorDesc(DataType.UINT16, [16, 4])
-    edges = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
-    graph = desc(device, [NOT(WORDS, WORDS), NOT(turned, plain)], *edges)
-    (result,) = run(graph, device, A)
-    assert np.array_equal(result, A.view(np.uint16).reshape(4, 16).T)
-
-
 def test_bytes_between_elements_are_seen_where_nothing_lies_there(device: dml.Device) -> None:
     """The written-out intermediate and the operators behind it have separate constants."""
     small = BufferTensorDesc(DataType.UINT8, [4, 4])
@@ -245,13 +230,10 @@ def test_operators_are_numpys(graph: dml.Graph, program: Callable[[Any, Any], An
     assert np.array_equal(got, program(VALUES, COUNTS))
 
 
-def test_distances_of_rows_are_one_pass(graph: dml.Graph) -> None:
+def test_distances_of_rows_are_written_as_a_sum_of_counts(graph: dml.Graph) -> None:
     a, b = pair(graph)
     distances = dml.reduce(dml.bit_count(a ^ b, DataType.UINT32), axes=[1])
     assert distances.output_desc == BufferTensorDesc(DataType.UINT32, [3, 1])
-    lines = graph.compile([distances]).explain().splitlines()
-    assert lines[1].startswith("COUNT_XOR SUM  3 x 5 of 32 bits")
-    assert lines[2].startswith("fused          1 pass ")
     (got,) = graph.device.run(graph.desc([distances]), [VALUES, COUNTS])
     assert np.array_equal(got, np.bitwise_count(VALUES ^ COUNTS).sum(axis=1, keepdims=True))
 

@@ -30,7 +30,7 @@ from support.host.dml_bench import (
 from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused, takes_or_refuses
 
-INVALID, UNSUPPORTED = "E_INVALIDARG", "DXGI_ERROR_UNSUPPORTED"
+INVALID = "E_INVALIDARG"
 UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64
 AND, OR = dml.ElementWiseBitAndOperatorDesc, dml.ElementWiseBitOrOperatorDesc
 Tensor: Any = BufferTensorDesc
@@ -239,7 +239,6 @@ PARTLY = [
     ((16, 16), (64, 16), (0, 32), "ATensor"),  # same end
 ]
 BOTH = "OutputTensor.Buffer is in place of ATensor and BTensor; expected ...one input at most"
-NO_SIZE = "Buffer is bound; expected ...its size is 0"
 ROWWISE, COLUMNS = u8([4, 4]), u8([4, 4], [1, 4])
 
 
