@@ -51,8 +51,11 @@ WIDTHS = (3, 8, 16, 24, 64, 70)
 """Bits of rows, in elements of all sizes."""
 
 
+Interpret = Callable[[str], Path]
+
+
 @pytest.fixture
-def interpret(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[[str], Path]:
+def interpret(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Interpret:
     """Return a function that sets when designs are compiled, and returns the empty cache."""
 
     def chosen(instructions: str) -> Path:
@@ -136,7 +139,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("make", [slow(random_circuit), random_machine, random_system])
 @pytest.mark.parametrize("seed", seeds(1, 60))
 def test_random_designs(
-    make: Callable[[int], RandomDesign], seed: int, interpret: Callable[[str], Path]
+    make: Callable[[int], RandomDesign], seed: int, interpret: Interpret
 ) -> None:
     found = -1
     for each in range(10 * seed, 10 * seed + 10):
@@ -155,7 +158,7 @@ def test_random_designs(
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("seed", seeds(1, 30))
-def test_random_testbenches(seed: int, interpret: Callable[[str], Path]) -> None:
+def test_random_testbenches(seed: int, interpret: Interpret) -> None:
     make = (random_counters, random_clocked)[seed % 2]
     expected = followed("pysim", make(seed), seed=seed)
     for instructions in ("1", str(Random(seed).randrange(1, 9000)), ALWAYS):
@@ -167,16 +170,14 @@ def test_random_testbenches(seed: int, interpret: Callable[[str], Path]) -> None
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("instructions", [ALWAYS, "20000"])
 @pytest.mark.parametrize("seed", seeds(2, 30))
-def test_random_systems_checked(
-    instructions: str, seed: int, interpret: Callable[[str], Path]
-) -> None:
+def test_random_systems_checked(instructions: str, seed: int, interpret: Interpret) -> None:
     interpret(instructions)
     assert fuzz(random_system, [FIRST_SEED + seed], steps=200) > 0
 
 
 @pytest.mark.parametrize("instructions", [*map(slow, ("0", "1", "300")), "5000", ALWAYS])
 def test_everything_in_one_design(
-    instructions: str, interpret: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+    instructions: str, interpret: Interpret, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Values, messages and waveforms, and both again after a reset."""
     cache, shown = interpret(instructions), []
@@ -192,7 +193,7 @@ def test_everything_in_one_design(
     assert is_compiled(simulator) == (instructions != ALWAYS) == bool(libraries(cache))
 
 
-def test_a_compiled_design_is_not_interpreted_again(interpret: Callable[[str], Path]) -> None:
+def test_a_compiled_design_is_not_interpreted_again(interpret: Interpret) -> None:
     cache = interpret("5000")
     first, _ = run_busy(150)
     interpret(ALWAYS)
@@ -200,7 +201,7 @@ def test_a_compiled_design_is_not_interpreted_again(interpret: Callable[[str], P
     assert libraries(cache) == 1
 
 
-def test_two_instances_are_compiled_apart(interpret: Callable[[str], Path]) -> None:
+def test_two_instances_are_compiled_apart(interpret: Interpret) -> None:
     interpret("5000")
     both = [busy(100) for _ in range(2)]
     (first, seen), (other, _) = both
@@ -210,7 +211,7 @@ def test_two_instances_are_compiled_apart(interpret: Callable[[str], Path]) -> N
     assert seen == both[1][1] == run_busy(100, "pysim")[0]
 
 
-def test_a_testbench_that_never_waits(interpret: Callable[[str], Path]) -> None:
+def test_a_testbench_that_never_waits(interpret: Interpret) -> None:
     cache = interpret("2000")
     m, inputs = Module(), [Signal(8, name=f"x{k}") for k in range(40)]
     total: Any = sum((x * x for x in inputs), Const(0))
@@ -227,7 +228,7 @@ def test_a_testbench_that_never_waits(interpret: Callable[[str], Path]) -> None:
 
 
 def test_a_run_that_is_interrupted_while_it_compiles(
-    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    interpret: Interpret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpret("1000")
     m, count = counter(16, step=3)
@@ -248,7 +249,7 @@ def interrupted(*_: object) -> None:
 
 
 def test_a_cache_that_cannot_be_written(
-    interpret: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    interpret: Interpret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpret("5000")
     (tmp_path / "file").touch()
@@ -259,7 +260,7 @@ def test_a_cache_that_cannot_be_written(
     assert run_busy(150) == (first, True)
 
 
-def test_wide_operations_are_compiled_at_once(interpret: Callable[[str], Path]) -> None:
+def test_wide_operations_are_compiled_at_once(interpret: Interpret) -> None:
     cache = interpret(ALWAYS)
     m, a, b = Module(), Signal(65, init=3), Signal(65)
     m.d.comb += b.eq(a * a)
@@ -273,9 +274,7 @@ def failing(*_: object) -> None:
     raise SimulationError("no space is left")
 
 
-def test_a_failed_compilation_warns(
-    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_compilation_warns(interpret: Interpret, monkeypatch: pytest.MonkeyPatch) -> None:
     interpret("5000")
     expected, _ = run_busy(100, "pysim")
     monkeypatch.setattr(Builder, "compile_text", failing)
@@ -284,9 +283,7 @@ def test_a_failed_compilation_warns(
     assert shown == expected
 
 
-def test_without_a_compiler(
-    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_compiler(interpret: Interpret, monkeypatch: pytest.MonkeyPatch) -> None:
     interpret(ALWAYS)
     monkeypatch.setenv("CPPSIM_CXX", "/no/such/compiler")
     with pytest.warns(FallbackWarning, match="left to Amaranth's simulator: "):
@@ -295,7 +292,7 @@ def test_without_a_compiler(
 
 
 def test_another_layout_of_the_compiled_design_is_found(
-    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    interpret: Interpret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpret("5000")
     monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
@@ -304,7 +301,7 @@ def test_another_layout_of_the_compiled_design_is_found(
         run_busy(100)
 
 
-def test_a_variable_that_is_not_a_number(interpret: Callable[[str], Path]) -> None:
+def test_a_variable_that_is_not_a_number(interpret: Interpret) -> None:
     interpret("soon")
     with pytest.warns(FallbackWarning, match="CPPSIM_INTERPRET: 'soon' is not a number"):
         run_busy(2)
