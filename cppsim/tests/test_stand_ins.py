@@ -17,25 +17,21 @@ from amaranth.hdl import (
     Signal,
     signed,
 )
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 import cppsim
 from cppsim.errors import SimulationError
 from cppsim.testing import Bench
+from support.carriers import Part
+from support.small import refused
 
 
-class Mac(wiring.Component):
-    """The model of a multiplier with an accumulator, which adds on ``STEP`` more."""
-
-    def __init__(self, WIDTH: int, STEP: int = 0) -> None:
-        self._step = STEP
-        super().__init__({"A": In(WIDTH), "B": In(WIDTH), "Q": Out(2 * WIDTH)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.sync += self.Q.eq(self.Q + self.A * self.B + self._step)
-        return m
+def mac(WIDTH: int, STEP: int = 0) -> Part:
+    """Return the model of a multiplier with an accumulator, which adds on ``STEP`` more."""
+    return Part(
+        {"A": In(WIDTH), "B": In(WIDTH), "Q": Out(2 * WIDTH)},
+        sync=lambda x: x.Q.eq(x.Q + x.A * x.B + STEP),
+    )
 
 
 class Gate(Elaboratable):
@@ -59,46 +55,33 @@ class Inverter(Gate):
         return m
 
 
-class Filter(wiring.Component):
-    """A design with Instances, or with the logic itself: two domains, and parts of signals."""
+def filters(*, instances: bool) -> Part:
+    """Return a design of Instances, or of the logic itself: two domains, and parts of signals."""
 
-    a: In(4)
-    b: In(4)
-    high: Out(4)
-    low: Out(4)
-    other: Out(8)
-
-    def __init__(self, *, instances: bool) -> None:
-        self._instances = instances
-        super().__init__()
-
-    def elaborate(self, platform: object) -> Module:
-        m, inverted = Module(), Signal(4)
+    def build(m: Module, x: Any) -> None:
+        inverted, whole = Signal(4), Cat(x.low, x.high)
         m.submodules.inner = inner = Module()
-        if self._instances:
-            m.submodules.inverter = Instance("INV", i_I=self.a, o_O=inverted)
-            whole = Cat(self.low, self.high)
-            ports = {"i_A": inverted, "i_B": self.b}
-            inner.submodules.mac = Instance(
-                "MAC", p_WIDTH=4, p_STEP=3, i_CK=ClockSignal(), **ports, o_Q=whole
-            )
-            inner.submodules.slow = DomainRenamer("slow")(
-                Instance("MAC", p_WIDTH=4, i_CK=ClockSignal(), **ports, o_Q=self.other)
-            )
-            return m
-        first, second = Mac(4, 3), DomainRenamer("slow")(mac := Mac(4))
-        inner.submodules += first, second
-        m.d.comb += [inverted.eq(~self.a), Cat(self.low, self.high).eq(first.Q)]
-        for each in (first, mac):
-            m.d.comb += [each.A.eq(inverted), each.B.eq(self.b)]
-        m.d.comb += self.other.eq(mac.Q)
-        return m
+        if instances:
+            m.submodules.inverter = Instance("INV", i_I=x.a, o_O=inverted)
+            ports = {"p_WIDTH": 4, "i_CK": ClockSignal(), "i_A": inverted, "i_B": x.b}
+            inner.submodules.mac = Instance("MAC", p_STEP=3, **ports, o_Q=whole)
+            slow = Instance("MAC", **ports, o_Q=x.other)
+            inner.submodules.slow = DomainRenamer("slow")(slow)
+            return
+        first, second = mac(4, 3), mac(4)
+        inner.submodules += first, DomainRenamer("slow")(second)
+        m.d.comb += [inverted.eq(~x.a), whole.eq(first.Q), x.other.eq(second.Q)]
+        for each in (first, second):
+            m.d.comb += [each.A.eq(inverted), each.B.eq(x.b)]
+
+    inputs, outputs = {"a": In(4), "b": In(4)}, {"high": Out(4), "low": Out(4), "other": Out(8)}
+    return Part(inputs | outputs, build=build)
 
 
 @pytest.fixture
 def cells() -> Iterator[None]:
     undo = [
-        cppsim.register_cell("MAC", Mac, clocks={"CK": "sync"}),
+        cppsim.register_cell("MAC", mac, clocks={"CK": "sync"}),
         cppsim.register_cell("INV", Inverter),
         cppsim.register_cell("GATE", Gate),
     ]
@@ -124,26 +107,23 @@ def outputs(dut: Any, mode: str) -> list[Any]:
 @pytest.mark.usefixtures("cells")
 @pytest.mark.parametrize("mode", ["off", "always", "check"])
 def test_an_instance_is_simulated_by_its_logic(mode: str) -> None:
-    expected = outputs(Filter(instances=False), "off")
+    expected = outputs(filters(instances=False), "off")
     assert len(set(expected)) > 20
-    assert outputs(Filter(instances=True), mode) == expected
+    assert outputs(filters(instances=True), mode) == expected
 
 
-class Alone(wiring.Component):
-    """One Instance in a component with one clock."""
+def alone() -> Part:
+    """Return one Instance in a component with one clock."""
 
-    a: In(4)
-    q: Out(8)
+    def build(m: Module, x: Any) -> None:
+        m.submodules.mac = Instance("MAC", p_WIDTH=4, i_CK=ClockSignal(), i_A=x.a, i_B=x.a, o_Q=x.q)
 
-    def elaborate(self, platform: object) -> Module:
-        m, ports = Module(), {"i_CK": ClockSignal(), "i_A": self.a, "i_B": self.a, "o_Q": self.q}
-        m.submodules.mac = Instance("MAC", p_WIDTH=4, **ports)
-        return m
+    return Part({"a": In(4), "q": Out(8)}, build=build)
 
 
 @pytest.mark.usefixtures("cells")
 def test_models_and_batches_have_the_logic_too() -> None:
-    dut = Alone()
+    dut = alone()
     batch = cppsim.Batch(dut, 3, "threads")
     models = cppsim.Model(dut), cppsim.ReferenceModel(dut)
     batch.set("a", [1, 2, 3])
@@ -156,9 +136,9 @@ def test_models_and_batches_have_the_logic_too() -> None:
 
 
 def test_a_registration_ends_and_is_seen_by_later_models() -> None:
-    dut = Alone()
+    dut = alone()
     for step, expected in ((0, 4), (5, 9)):
-        undo = cppsim.register_cell("MAC", partial(Mac, STEP=step), clocks={"CK": "sync"})
+        undo = cppsim.register_cell("MAC", partial(mac, STEP=step), clocks={"CK": "sync"})
         model = cppsim.Model(dut)
         model.set("a", 2)
         model.step()
@@ -176,11 +156,11 @@ def test_without_a_registration_the_warning_says_how_to_register() -> None:
 
 
 def test_a_name_is_registered_once() -> None:
-    undo = cppsim.register_cell("MAC", Mac)
+    undo = cppsim.register_cell("MAC", mac)
     with pytest.raises(SimulationError, match="cell 'MAC': registered already; expected a name"):
-        cppsim.register_cell("MAC", Mac)
+        cppsim.register_cell("MAC", mac)
     undo()
-    cppsim.register_cell("MAC", Mac)()
+    cppsim.register_cell("MAC", mac)()
 
 
 GOOD = {"p_WIDTH": 4, "i_CK": ClockSignal(), "i_A": Signal(4), "i_B": Signal(4), "o_Q": Signal(8)}
@@ -204,16 +184,10 @@ GOOD = {"p_WIDTH": 4, "i_CK": ClockSignal(), "i_A": Signal(4), "i_B": Signal(4),
 )
 @pytest.mark.parametrize("make", [cppsim.Simulator, cppsim.Model])
 def test_what_does_not_fit_is_refused(change: dict[str, Any], line: str, make: Any) -> None:
-    class Wrong(wiring.Component):
-        """A design with an Instance that does not fit."""
+    def build(m: Module, _: Any) -> None:
+        m.domains.sync = ClockDomain()
+        ports = {name: value for name, value in {**GOOD, **change}.items() if value is not None}
+        m.submodules.mac = Instance("MAC", **ports)
 
-        def elaborate(self, platform: object) -> Module:
-            m = Module()
-            m.domains.sync = ClockDomain()
-            ports = {name: value for name, value in {**GOOD, **change}.items() if value is not None}
-            m.submodules.mac = Instance("MAC", **ports)
-            return m
-
-    with pytest.raises(SimulationError, match=rf"^Instance 'MAC' at .*\d: {line}") as error:
-        make(Wrong({}))
-    assert "\n" not in str(error.value)
+    wrong = rf"^Instance 'MAC' at .*\d: {line}"
+    refused(SimulationError, wrong, lambda: make(Part({}, build=build)))
