@@ -1,6 +1,6 @@
 """One contract of everything that runs a design: each case on each carrier. No tests here.
 
-A new carrier is an entry of `CARRIERS`, a new rule an entry of `CASES`.
+A new carrier is an entry of `CARRIERS`. A new rule is an entry of `CASES` or of `REFUSED`.
 """
 
 import random
@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 from amaranth.hdl import Assert, Module, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from cppsim import Batch, Model, Program, ReferenceModel
+from cppsim import Batch, BatchError, Model, Program, ReferenceModel
 from cppsim.model.ports import PortLayout
 from cppsim.netlist.design import from_words
+
+from .small import refused
 
 
 class Part(wiring.Component):
@@ -56,6 +58,15 @@ def comparer() -> Part:
     return Part(
         {"value": In(4), "last": Out(4)},
         sync=lambda x: [x.last.eq(x.value), Assert(x.value != 7, "seven is not allowed")],
+    )
+
+
+def streamed() -> Part:
+    """Return a register of the sum of the fields of a stream's payload, which is a structure."""
+    layout = data.StructLayout({"low": 3, "pair": data.ArrayLayout(signed(4), 2)})
+    return Part(
+        {"i": In(stream.Signature(layout)), "total": Out(signed(8))},
+        sync=lambda x: x.total.eq(x.i.payload.low + x.i.payload.pair[0] + x.i.payload.pair[1]),
     )
 
 
@@ -165,7 +176,45 @@ CASES: dict[str, Case] = {
 } | {f"signed numbers of {width} bits": _signed(width) for width in WIDTHS}
 
 
-def expect_case(name: str, carrier: str) -> None:
+REFUSED: dict[str, tuple[type[Exception], str]] = {
+    "set go 2": (ValueError, "^port 'go': 2 does not fit 1 bits"),
+    "set count 1": (ValueError, "^port 'count' is driven by the design; only inputs can be set$"),
+    **{
+        f"{step} q{number}": (KeyError, "^no port 'q'; there are: .*a, above1, ")
+        for step, number in (("set", " 1"), ("get", ""), ("until", " 1"))
+    },
+    "get counts": (KeyError, r"^no port 'counts'; did you mean 'count'\? There are: [^?]*$"),
+    **{
+        f"set number{width} {number}": (ValueError, f": {number} does not fit {width} bits, signed")
+        for width in WIDTHS
+        for number in (-(1 << width - 1) - 1, 1 << width - 1)
+    },
+}
+"""Steps that every carrier refuses, by a `BatchError` that is of another type, too."""
+
+RULES = (*CASES, "a step that is refused is a line and does nothing")
+
+
+def expect_rule(name: str, carrier: str) -> None:
+    """Expect that a carrier obeys one of `RULES`."""
+    if name in CASES:
+        _expect_case(name, carrier)
+        return
+    made = CARRIERS[carrier](sampler())
+    for text, (kind, words) in REFUSED.items():
+        for run, steps in (
+            (_as_program, [["step", "3"], text.split()]),
+            (_by_calls, [text.split()]),
+        ):
+            assert isinstance(refused(kind, words, run, made, steps), BatchError)
+            assert not np.any(made.cycles), f"{run.__name__}: {text}"
+            assert not np.any(made.get("go")), f"{run.__name__}: {text}"
+    made.set("go", np.uint8(1))
+    made.step()
+    assert np.all(made.get("count") == 1)
+
+
+def _expect_case(name: str, carrier: str) -> None:
     """Expect the results and the cycles of a case, as a program and by single calls."""
     text, expected, cycles = CASES[name]
     steps = [words.split() for words in text.split(";") if words.strip()]
