@@ -1,5 +1,7 @@
 """Batches of random designs beside the single simulator, and recorded testbenches beside others.
 
+Random testbenches on them are recorded, and replayed on many instances.
+
     python -m support.batches FOLDER
 
 exports some of them for a machine with a GPU, with the first instances' results alone.
@@ -22,6 +24,8 @@ import cppsim
 from cppsim.batch.runner import Runner
 from cppsim.model.circuit import named_signals
 from cppsim.testing import (
+    EXECUTORS,
+    Bench,
     RandomDesign,
     random_circuit,
     random_expressions,
@@ -188,11 +192,7 @@ def _alone(
     design: RandomDesign, inputs: list[Signal], outputs: list[Signal], given: Sequence[_Values]
 ) -> list[_Values]:
     """Return the outputs of the design for each sequence of inputs, each time from power-on."""
-    simulator: Any = cppsim.Simulator(design.module, mode="always")
-    assert not simulator._engine.reason
-    for domain in design.clocks:
-        simulator.add_clock(_PERIOD, phase=_PERIOD / 4, domain=domain)
-    shown: list[_Values] = []
+    shown, bench = list[_Values](), Bench(EXECUTORS["always"])
 
     async def work(context: Any) -> None:
         instance: _Values = []
@@ -203,24 +203,15 @@ def _alone(
             instance.append([context.get(x) for x in outputs])
         shown.append(instance)
 
-    simulator.add_testbench(work)
+    clocks = dict.fromkeys(design.clocks, (_PERIOD, _PERIOD / 4))
+    simulator = bench.simulator(design.module, work, clocks=clocks)
+    assert bench.compiled
     with redirect_stdout(StringIO()):
         for number in range(len(given)):
             if number:
                 simulator.reset()
             simulator.run()
     return shown
-
-
-def _export_all(folder: Path) -> None:
-    makers = {random_circuit: 6, random_expressions: 3, random_machine: 4, random_system: 4}
-    for make, count in makers.items():
-        for seed in range(count):
-            export_batch(make(seed), folder / f"{make.__name__}{seed}", seed=seed)
-
-
-if __name__ == "__main__":
-    _export_all(Path(sys.argv[1]))
 
 
 _ROUNDS = 16
@@ -235,7 +226,9 @@ def compare_recording(
     testbench gets are compared with those of an unrecorded run. Raises ``AssertionError`` that
     names the backend, the seed and the result.
     """
-    batch, values = _batch(design, backends[0], instances), list[Any]()
+    values, wanted = list[Any](), {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
+    expose = [name for signal, name in names_of(design).items() if signal in wanted]
+    batch = cppsim.Batch(design.module, instances, backends[0], expose=expose)
     with redirect_stdout(StringIO()):
         recording = batch.record(_testbench(design, seed, values))
     for backend in backends:
@@ -244,16 +237,10 @@ def compare_recording(
             same = all((x == value).all() for x in results[name])
             assert same, f"{backend}, seed {seed}, {name!r}: {results[name]}, recorded: {value}"
     if len(design.clocks) == 1:
-        assert values == _unrecorded(design, seed), (
-            f"seed {seed}: the recorded testbench gets other values"
-        )
+        alone = list[Any]()
+        Bench(EXECUTORS["always"]).run(design.module, _testbench(design, seed, alone))
+        assert values == alone, f"seed {seed}: the recorded testbench gets other values"
     return len(recording.results)
-
-
-def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
-    wanted = {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
-    expose = [name for signal, name in names_of(design).items() if signal in wanted]
-    return cppsim.Batch(design.module, instances, backend, expose=expose)
 
 
 def _testbench(
@@ -297,11 +284,12 @@ def _testbench(
     return work
 
 
-def _unrecorded(design: RandomDesign, seed: int) -> list[Any]:
-    """Return the values that an unrecorded testbench gets."""
-    simulator, values = cppsim.Simulator(design.module, mode="always"), list[Any]()
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(_testbench(design, seed, values))
-    with redirect_stdout(StringIO()):
-        simulator.run()
-    return values
+def _export_all(folder: Path) -> None:
+    makers = {random_circuit: 6, random_expressions: 3, random_machine: 4, random_system: 4}
+    for make, count in makers.items():
+        for seed in range(count):
+            export_batch(make(seed), folder / f"{make.__name__}{seed}", seed=seed)
+
+
+if __name__ == "__main__":
+    _export_all(Path(sys.argv[1]))
