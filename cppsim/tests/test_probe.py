@@ -1,22 +1,28 @@
-"""Values that are read one by one equal those after settling the whole design."""
+"""Values that are read one by one equal those after settling the whole design.
+
+Expressions have one key exactly if one program can compute them, up to open constants.
+"""
 
 import ctypes
 import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal, Value
+from amaranth import hdl
+from amaranth.hdl import ClockSignal, Const, Module, Shape, Signal, Value, signed, unsigned
 from amaranth.lib.memory import Memory
 
+from cppsim import structure
 from cppsim.amaranth_internals import eval_value
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.native.programs import ProgramWriter
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.probe import Probes
+from cppsim.structure import open_constants, structure_of
 from cppsim.testing import (
     EXECUTORS,
     Bench,
@@ -28,43 +34,18 @@ from cppsim.testing import (
 )
 from cppsim.tuning import Tuning
 from support.fuzz import compare_designs, in_packs, merged
+from support.plain_cells import computed
 from support.seeds import seeds
+from support.small import phased
 
 WORD = (1 << 64) - 1
 _VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)
 
 
-def signed(value: int) -> int:
-    return value - (value >> 63 << 64)
+CODES = [code for code in Code if code.name in CellKind.__members__]
 
 
-OPERATIONS = {
-    Code.AND: lambda a, b: a & b,
-    Code.OR: lambda a, b: a | b,
-    Code.XOR: lambda a, b: a ^ b,
-    Code.NOT: lambda a, b: ~a,
-    Code.ADD: lambda a, b: a + b,
-    Code.SUBTRACT: lambda a, b: a - b,
-    Code.MULTIPLY: lambda a, b: a * b,
-    Code.NEGATE: lambda a, b: -a,
-    Code.DIVIDE: lambda a, b: a // b if b else 0,
-    Code.DIVIDE_SIGNED: lambda a, b: signed(a) // signed(b) if b else 0,
-    Code.MODULO: lambda a, b: a % b if b else 0,
-    Code.MODULO_SIGNED: lambda a, b: signed(a) % signed(b) if b else 0,
-    Code.EQUAL: lambda a, b: a == b,
-    Code.UNEQUAL: lambda a, b: a != b,
-    Code.LESS: lambda a, b: a < b,
-    Code.LESS_EQUAL: lambda a, b: a <= b,
-    Code.LESS_SIGNED: lambda a, b: signed(a) < signed(b),
-    Code.LESS_EQUAL_SIGNED: lambda a, b: signed(a) <= signed(b),
-    Code.ODD: lambda a, b: a.bit_count() & 1,
-    Code.LEFT: lambda a, b: a << min(b, 64),
-    Code.RIGHT: lambda a, b: a >> b,
-    Code.RIGHT_SIGNED: lambda a, b: signed(a) >> b,
-}
-
-
-@pytest.mark.parametrize("code", OPERATIONS, ids=lambda code: code.name)
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 def test_operations_on_whole_words(code: Code) -> None:
     words = (ctypes.c_uint64 * 2)()
     zero = Instruction(Code.CONSTANT, mask=0)
@@ -74,7 +55,7 @@ def test_operations_on_whole_words(code: Code) -> None:
     assert program.words == {0, 1}
     for a, b in product(_VALUES, repeat=2):
         words[:] = a, b
-        assert value() == OPERATIONS[code](a, b) & WORD, (a, b)
+        assert value() == computed(CellKind[code.name], 64, a, b) & WORD, (a, b)
 
 
 def test_values_are_put_together_from_parts() -> None:
@@ -89,9 +70,8 @@ def test_values_are_put_together_from_parts() -> None:
         ],
         signed=True,
     )
-    assert program.on(ctypes.addressof(words))() == signed(
-        0b11 << 62 | 1 << 20 | 0xBCD << 4 | 0b101
-    )
+    bits = 0b11 << 62 | 1 << 20 | 0xBCD << 4 | 0b101
+    assert program.on(ctypes.addressof(words))() == bits - (1 << 64)
 
 
 @pytest.mark.parametrize("size", [8, 16, 32, 64])
@@ -166,8 +146,7 @@ def looked_at(designs: dict[int, RandomDesign]) -> int:
     """Compare all values that can be probed in designs; return their number."""
     design, chance = merged(designs.values()), random.Random(min(designs))
     sim, step = Bench(EXECUTORS["engine"]), itertools.count()
-    clocks = {name: (period, 1e-7 * k) for k, (name, period) in enumerate(design.clocks.items(), 1)}
-    simulator = sim.simulator(design.module, clocks=clocks)
+    simulator = sim.simulator(design.module, clocks=phased(design))
     state = simulator._engine._state
     probes = Probes(state._lowered, state.model, Tuning())
     probes.limit = 1 << 20
@@ -201,3 +180,61 @@ def looked_at(designs: dict[int, RandomDesign]) -> int:
 @pytest.mark.parametrize("pack", in_packs(seeds(2, 10)), ids=str)
 def test_random_designs(make: Callable[[int], RandomDesign], pack: Sequence[int]) -> None:
     assert compare_designs(make, pack, looked_at) > 8 * len(pack)
+
+
+# --- structures: one program computes all expressions of one, up to open constants ----------------
+
+
+a, b, c = (Signal(8, name=name) for name in "abc")
+one = Const(1, 8)
+
+DIFFERENT = """
+a + Const(1, 8); b + Const(1, 8); a - Const(1, 8); a + Const(1, 9); a + Const(1, signed(8))
+a + Const(1 << 69, 70); Const(1, 8) + a; -a; a - b; Cat(-a, b - c); Cat(a - b, -c)
+a.as_signed() + Const(1, 8); a[2:5]; a[1:5]; a[2:6]; b[2:5]; (a + b)[2:5]; a[2:5] + b
+a.bit_select(b, 3); a.bit_select(b, 4); a.word_select(b, 3); Cat(a, b); Cat(a, b, c)
+Cat(Cat(a, b), c); Mux(a, b, c); Mux(a, c, b); a.matches("1-------"); a.matches("0-------")
+(a + Const(1, 8)) ^ (b + Const(1, 8)); (a + one) ^ (b + one); (a + one) ^ (one + b)
+Cat(x := a + b, y := a - b, x, y, x); Cat(x := a + b, y := a - b, y, x, x)
+a & Const(1 << 69, 70); a & Const(1 << 68, 70); a & Const(1 << 68, signed(70))
+"""
+"""Expressions that differ in more than open constants."""
+
+TEXTS = [text.strip() for line in DIFFERENT.strip().splitlines() for text in line.split(";")]
+
+
+def made(text: str) -> Value:
+    value: Value = eval(text, {**vars(hdl), "a": a, "b": b, "c": c, "one": one})
+    return value
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_expression_made_anew_has_its_structure_which_is_that_of_the_walk(text: str) -> None:
+    value = made(text)
+    assert structure_of(made(text)) == structure_of(value) is not None
+    assert structure_of(value) == structure._walked(value, [])
+
+
+def test_expressions_that_differ_have_different_keys() -> None:
+    # The shapes of signals are those of their objects, which the key names.
+    keys = {text: (structure_of(made(text)) or ((), ()))[0] for text in TEXTS}
+    same = [(x, y) for x, y in combinations(keys, 2) if keys[x] == keys[y]]
+    assert not same
+
+
+@pytest.mark.parametrize("shape", [unsigned(8), signed(8), unsigned(64)])
+def test_constants_of_one_shape_are_open(shape: Shape) -> None:
+    for number in (0, 1, 77):
+        value = (a == Const(number, shape)) & (b == Const(2, shape))
+        known = structure_of((a == Const(3, shape)) & (b == Const(4, shape)))
+        assert structure_of(value) == (known and (known[0], (number, 2)))
+        assert [x.value for x in open_constants(value)] == [number, 2]
+
+
+def test_a_constant_at_two_places_is_open_once() -> None:
+    value = (a == one) | (b == one)
+    assert [id(x) for x in open_constants(value)] == [id(one)]
+
+
+def test_parts_that_are_unknown_have_no_structure() -> None:
+    assert structure_of(a + ClockSignal()) is None

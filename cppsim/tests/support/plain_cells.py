@@ -1,35 +1,37 @@
-"""Random plain cells and gate networks, and their results in plain Python. No tests here."""
+"""Random plain cells, and their results, in plain Python. No tests here."""
 
 import operator
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from cppsim.batch.bitslice.network import Gate, Network
-from cppsim.netlist.design import Bits, CellKind, PlainCell
+from cppsim.netlist.design import COMPARISONS, Bits, CellKind, PlainCell
 
 RESULT = 1000
 """The first bit of every cell's result."""
 
-_POINTWISE: Mapping[CellKind, Callable[[int, int], int]] = {
-    CellKind.AND: operator.and_,
-    CellKind.OR: operator.or_,
-    CellKind.XOR: operator.xor,
-    CellKind.ADD: operator.add,
-    CellKind.SUBTRACT: operator.sub,
-    CellKind.MULTIPLY: operator.mul,
-    CellKind.LEFT: operator.lshift,
+_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    "AND": operator.and_,
+    "OR": operator.or_,
+    "XOR": operator.xor,
+    "NOT": lambda a, _: ~a,
+    "ADD": operator.add,
+    "SUBTRACT": operator.sub,
+    "MULTIPLY": operator.mul,
+    "NEGATE": lambda a, _: -a,
+    "DIVIDE": lambda a, b: a // b if b else 0,
+    "MODULO": lambda a, b: a % b if b else 0,
+    "EQUAL": operator.eq,
+    "UNEQUAL": operator.ne,
+    "LESS": operator.lt,
+    "LESS_EQUAL": operator.le,
+    "ANY": lambda a, _: a != 0,
+    "ODD": lambda a, _: a.bit_count() & 1,
+    "LEFT": lambda a, b: a << min(b, 64),
+    "RIGHT": operator.rshift,
 }
-_COMPARISONS: Mapping[CellKind, Callable[[int, int], bool]] = {
-    CellKind.EQUAL: operator.eq,
-    CellKind.UNEQUAL: operator.ne,
-    CellKind.LESS: operator.lt,
-    CellKind.LESS_EQUAL: operator.le,
-    CellKind.LESS_SIGNED: operator.lt,
-    CellKind.LESS_EQUAL_SIGNED: operator.le,
-}
-_SIGNED = (CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED, CellKind.RIGHT_SIGNED)
-_ONE_BIT = (CellKind.ANY, CellKind.ALL, CellKind.ODD, *_COMPARISONS)
+"""Results of cells of up to 64 bits by their kinds, of signed numbers for kinds that are signed."""
 _DIVISIONS = (CellKind.DIVIDE, CellKind.DIVIDE_SIGNED, CellKind.MODULO, CellKind.MODULO_SIGNED)
+_REDUCTIONS = (CellKind.ANY, CellKind.ALL, CellKind.ODD)
 
 
 def random_cell(chance: random.Random) -> PlainCell:
@@ -51,13 +53,13 @@ def random_cell(chance: random.Random) -> PlainCell:
             operands[-1] = operands[0]
     elif kind in (CellKind.NOT, CellKind.NEGATE):
         operands = [bits(width)]
-    elif kind in (CellKind.ANY, CellKind.ALL, CellKind.ODD):
+    elif kind in _REDUCTIONS:
         operands = [bits(width + 1)]
     elif kind in (CellKind.LEFT, CellKind.RIGHT, CellKind.RIGHT_SIGNED):
         operands = [bits(width), bits(chance.randint(1, 3))]
     else:
         operands = [bits(width), bits(width)]
-    size = 1 if kind in _ONE_BIT else width
+    size = 1 if kind in (*_REDUCTIONS, *COMPARISONS) else width
     return PlainCell(kind, tuple(operands), tuple(range(RESULT, RESULT + size)))
 
 
@@ -78,57 +80,15 @@ def value_of(cell: PlainCell, values: Mapping[int, int]) -> int:
                 return number_of(value, values)
         return number_of(default, values)
     first, *others = (number_of(bits, values) for bits in cell.operands)
-    width = len(cell.operands[0])
-    if kind in _SIGNED:
-        first = number_of(cell.operands[0], values, signed=True)
-        if kind is not CellKind.RIGHT_SIGNED:
-            others = [number_of(cell.operands[1], values, signed=True)]
-    if kind in _POINTWISE:
-        return _POINTWISE[kind](first, others[0]) & mask
-    if kind in _COMPARISONS:
-        return int(_COMPARISONS[kind](first, others[0]))
-    if kind in (CellKind.RIGHT, CellKind.RIGHT_SIGNED):
-        return first >> others[0] & mask
-    single = {
-        CellKind.NOT: ~first,
-        CellKind.NEGATE: -first,
-        CellKind.ANY: first != 0,
-        CellKind.ALL: first == (1 << width) - 1,
-        CellKind.ODD: first.bit_count() & 1,
-    }
-    return int(single[kind]) & mask
+    return computed(kind, len(cell.operands[0]), first, *others) & mask
 
 
-def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:
-    """Return the words of all nodes from those of sources; ``ones`` is a word of ones."""
-    words = {0: 0, 1: ones, **values}
-    for node, (table, inputs) in gates.items():
-        words[node] = 0
-        for row in range(8):
-            if table >> row & 1:
-                term = ones
-                for index in range(3):
-                    word = words[inputs[index]] if index < len(inputs) else 0
-                    term &= word if row >> index & 1 else ~word & ones
-                words[node] |= term
-    return words
-
-
-def random_network(
-    chance: random.Random, sources: int, gates: int
-) -> tuple[Network, list[int], list[int]]:
-    """Return a random network, its sources, and some nodes as its outputs."""
-    network = Network()
-    given = [network.source() for _ in range(sources)]
-    nodes = [0, 1, *given]
-    for _ in range(gates):
-        inputs: Iterable[int] = chance.choices(nodes, k=chance.randint(1, 3))
-        nodes.append(network.gate(random_table(chance, len(list(inputs))), *inputs))
-    return network, given, chance.choices(nodes, k=8)
-
-
-def random_table(chance: random.Random, inputs: int) -> int:
-    """Return a random table that depends on its first ``inputs`` alone."""
-    rows = 1 << inputs
-    answers = chance.randrange(1 << rows)
-    return sum(answers << rows * k for k in range(8 // rows))
+def computed(kind: CellKind, width: int, first: int, second: int = 0) -> int:
+    """Return the result of an operation on operands of ``width`` bits."""
+    if kind is CellKind.ALL:
+        return int(first == (1 << width) - 1)
+    name = kind.name.removesuffix("_SIGNED")
+    if name != kind.name:
+        first -= first >> width - 1 << width
+        second -= second >> width - 1 << width if name != "RIGHT" else 0
+    return int(_OPERATIONS[name](first, second))

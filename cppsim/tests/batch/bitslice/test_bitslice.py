@@ -1,23 +1,38 @@
 """Gates of cells mean what the cells mean, however they are folded, merged, and put into levels."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, product
 
 import pytest
 
 from cppsim.batch.bitslice.cells import bits_of_cell, by_numbers
 from cppsim.batch.bitslice.levels import LevelCall, Levels
-from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Network
+from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Gate, Network
 from cppsim.batch.bitslice.phase import Call, Output, Phase
 from cppsim.netlist.design import Bits, CellKind, PlainCell
-from support.plain_cells import evaluated, number_of, random_cell, random_network, value_of
+from support.plain_cells import number_of, random_cell, value_of
 from support.seeds import seeds
 
 _CASES = 64
 _ONES = (1 << _CASES) - 1
 
 # --- cells ----------------------------------------------------------------------------------------
+
+
+def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:
+    """Return the words of all nodes from those of sources; ``ones`` is a word of ones."""
+    words = {0: 0, 1: ones, **values}
+    for node, (table, inputs) in gates.items():
+        words[node] = 0
+        for row in range(8):
+            if table >> row & 1:
+                term = ones
+                for index in range(3):
+                    word = words[inputs[index]] if index < len(inputs) else 0
+                    term &= word if row >> index & 1 else ~word & ones
+                words[node] |= term
+    return words
 
 
 def variable(cell: PlainCell) -> list[int]:
@@ -66,14 +81,13 @@ def test_divisions_round_down_and_give_0_where_there_is_nothing_to_divide_by(
 ) -> None:
     a: Bits = tuple(range(2, 2 + width))
     b: Bits = tuple(range(2 + width, 2 + 2 * width))
-    for part, kind in enumerate(("DIVIDE", "MODULO")):
-        kinds = CellKind[kind + "_SIGNED" * signed]
-        cell = PlainCell(kinds, (a, b), tuple(range(100, 100 + width)))
+    for kind in ("DIVIDE", "MODULO"):
+        cell = PlainCell(
+            CellKind[kind + "_SIGNED" * signed], (a, b), tuple(range(100, 100 + width))
+        )
         cases = every_case(cell)
         for values, got in zip(cases, shown(cell, cases), strict=True):
-            x, y = (number_of(bits, values, signed=signed) for bits in (a, b))
-            expected = divmod(x, y) if y else (0, 0)
-            assert got == expected[part] % (1 << width), (kind, x, y)
+            assert got == value_of(cell, values), (kind, values)
 
 
 @pytest.mark.parametrize("width", [1, 28, 29, 33, 64, 70])
@@ -129,6 +143,26 @@ def test_wide_products_and_quotients_are_worked_out_by_numbers() -> None:
 
 
 # --- the network and its chunks -------------------------------------------------------------------
+
+
+def random_network(
+    chance: random.Random, sources: int, gates: int
+) -> tuple[Network, list[int], list[int]]:
+    """Return a random network, its sources, and some nodes as its outputs."""
+    network = Network()
+    given = [network.source() for _ in range(sources)]
+    nodes = [0, 1, *given]
+    for _ in range(gates):
+        inputs: Iterable[int] = chance.choices(nodes, k=chance.randint(1, 3))
+        nodes.append(network.gate(random_table(chance, len(list(inputs))), *inputs))
+    return network, given, chance.choices(nodes, k=8)
+
+
+def random_table(chance: random.Random, inputs: int) -> int:
+    """Return a random table that depends on its first ``inputs`` alone."""
+    rows = 1 << inputs
+    answers = chance.randrange(1 << rows)
+    return sum(answers << rows * k for k in range(8 // rows))
 
 
 @pytest.mark.parametrize("seed", seeds(10, 30))
