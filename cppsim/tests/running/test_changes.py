@@ -1,12 +1,24 @@
 """Processes that set signals at an edge, and waits for changes of signals, beside pysim."""
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, ClockDomain, ClockSignal, Const, DriverConflict, Module, Signal
+from amaranth.hdl import (
+    Assert,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    DriverConflict,
+    Fragment,
+    Module,
+    Signal,
+)
 from amaranth.lib.memory import Memory
 
+from cppsim.running.depths import depths
 from cppsim.running.state import CompiledState
 from cppsim.testing import (
     EXECUTORS,
@@ -277,3 +289,38 @@ def test_a_signal_of_logic_is_refused_each_time(sim: Bench) -> None:
 
     sim.run(m, work, clocks=None)
     assert sim.seen == [[0, 0, 1, 1]]
+
+
+# --- the number of assignments before each signal -------------------------------------------------
+
+
+def test_the_longest_path_counts() -> None:
+    m, inner = Module(), Module()
+    register, given, near, far, chosen, constant, chain = (
+        Signal(4, name=name)
+        for name in ("register", "given", "near", "far", "chosen", "constant", "chain")
+    )
+    m.submodules.inner = inner
+    m.d.sync += register.eq(chosen)
+    m.d.comb += [near.eq(register), constant.eq(3)]
+    inner.d.comb += far.eq(near + given)
+    with m.If(far[0]):
+        m.d.comb += chosen.eq(register)
+    # Bits of a signal may depend on others of it.
+    m.d.comb += chain.eq(Cat(chosen[0], ~chain[:3]))
+    m.submodules.memory = memory = Memory(shape=4, depth=4, init=[])
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(near)
+    found = depths(Fragment.get(m, None).prepare().fragment)
+    signals = (near, far, chosen, constant, chain, port.addr, port.data)
+    assert [found[x] for x in signals] == [1, 2, 3, 1, 4, 2, 3]
+    assert register not in found
+    assert given not in found
+
+
+def test_long_chains_are_measured() -> None:
+    m, signals = Module(), [Signal(name=f"signal{k}") for k in range(3000)]
+    for before, signal in pairwise(signals):
+        m.d.comb += signal.eq(before)
+    found = depths(Fragment.get(m, None).prepare().fragment)
+    assert [found[x] for x in signals[1:]] == list(range(1, 3000))

@@ -17,7 +17,7 @@ from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_te
 from cppsim.tuning import Tuning
 from support.fuzz import machine, write_once
 from support.seeds import seeds
-from support.small import counter
+from support.small import counter, phased
 
 
 @pytest.fixture(params=["settled", "alone"])
@@ -61,8 +61,7 @@ def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch)
             await context.delay(0.25e-6)
 
     at_edges = sim.follows(lambda context: context.tick("fall").sample(*values))
-    clocks = {name: (period, 1e-7 * k) for k, (name, period) in enumerate(design.clocks.items(), 1)}
-    work = random_testbench(wider, seed, sim.seen.append)
+    work, clocks = random_testbench(wider, seed, sim.seen.append), phased(design)
     sim.run(design.module, work, peek, processes=[at_edges], background=[answer], clocks=clocks)
     sim.seen.append(after_changes)
 
