@@ -1,13 +1,11 @@
 """Suites for Amaranth's simulator run in compiled code without a change."""
 
-import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from support.processes import run_python, succeed
+from support.processes import ALONE, run_python, run_suite
 from support.seeds import slow
 
 SUITE = """
@@ -109,25 +107,17 @@ def run(dut):
 """
 
 
-_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
-
-def run_suite(folder: Path, files: dict[str, str], *options: str, others: bool = False) -> str:
-    """Run a suite, with all ``others`` of the installed plugins; return pytest's output."""
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
-    if not others:  # to load them takes half of the time
-        environment |= _ALONE
-    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
-    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
-    return succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
+def passed(folder: Path, files: dict[str, str], *options: str, others: bool = False) -> str:
+    """Run a suite of ``files``, expect that it passes, and return pytest's output."""
+    ran = run_suite(folder, files, *options, others=others)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
 
 
 def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
     text = SUITE.replace("ENGINE", repr(engine))
     files = {"test_suite.py": text, "helpers.py": HELPERS, "conftest.py": "from helpers import run"}
-    output = run_suite(folder, files, *options, others=others)
+    output = passed(folder, files, *options, others=others)
     assert " 7 passed" in output, output
     return output
 
@@ -218,9 +208,7 @@ def test_the_summary_says_what_check_costs(tmp_path: Path) -> None:
 
 
 def _slow_suite(folder: Path, *options: str) -> str:
-    return run_suite(
-        folder, {"test_slow.py": SLOW, "helpers.py": HELPERS}, "-p", "cppsim", *options
-    )
+    return passed(folder, {"test_slow.py": SLOW, "helpers.py": HELPERS}, "-p", "cppsim", *options)
 
 
 def test_a_suite_is_checked(tmp_path: Path) -> None:
@@ -238,7 +226,7 @@ def test_a_suite_is_left_to_amaranth_unless_asked(
 
 
 def test_the_plugin_without_a_mode_is_refused_in_one_line(tmp_path: Path) -> None:
-    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **_ALONE)
+    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **ALONE)
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
     message = "ERROR: -p cppsim: loads the plugin and no more; expected --cppsim=always"
     assert ran.stderr.strip() == message
@@ -259,4 +247,4 @@ def test_the_plugin_imports_what_a_mode_needs(tmp_path: Path, mode: str, names: 
         "    assert 'cppsim.pytest_plugin' in sys.modules\n"
         f"    assert {names} & set(sys.modules) == set()\n"
     )
-    run_suite(tmp_path, {"test_imports.py": test}, "-p", "cppsim", f"--cppsim={mode}")
+    passed(tmp_path, {"test_imports.py": test}, "-p", "cppsim", f"--cppsim={mode}")

@@ -2,9 +2,8 @@
 
 import gc
 import itertools
-import os
-import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,17 @@ import cppsim
 from cppsim import Coverage, designs
 from cppsim.coverage import CoveragePoint
 from cppsim.netlist.covered import Measured
-from cppsim.testing import RandomDesign, random_circuit, random_machine, random_number
-from support.processes import run_python
+from cppsim.testing import (
+    EXECUTORS,
+    Bench,
+    RandomDesign,
+    random_circuit,
+    random_machine,
+    random_testbench,
+)
+from support.processes import run_suite
 from support.seeds import seeds, slow
+from support.small import phased
 
 
 class Lamp:
@@ -35,17 +42,8 @@ class Lamp:
 
     def simulate(self, *values: int, mode: str = "always") -> Any:
         """Hold each of ``values`` for a cycle."""
-        simulator: Any = cppsim.Simulator(self.module, mode=mode)
-
-        async def testbench(ctx: Any) -> None:
-            for value in values:
-                ctx.set(self.on, value)
-                await ctx.tick()
-
-        simulator.add_clock(1e-6)
-        simulator.add_testbench(testbench)
-        simulator.run()
-        return simulator
+        sim = Bench(EXECUTORS[mode])
+        return sim.run(self.module, sim.sets(self.on, values))
 
 
 def named(coverage: Coverage, test: str | None = None) -> dict[str, int]:
@@ -153,15 +151,9 @@ def test_a_design_without_a_clock_is_counted_at_each_change() -> None:
     with m.Else():
         m.d.comb += off.eq(1)
 
-    async def testbench(ctx: Any) -> None:
-        for value in (1, 0, 1):
-            ctx.set(on, value)
-            await ctx.delay(1e-6)
-
+    sim = Bench(EXECUTORS["always"])
     with Coverage(toggles=True) as coverage:
-        simulator = cppsim.Simulator(m)
-    simulator.add_testbench(testbench)
-    simulator.run()
+        sim.run(m, sim.sets(on, (1, 0, 1)), clocks=None)
     counts = named(coverage)
     # At power-on it is off.
     assert [counts[f"branch comb: {x}"] for x in ("if", "else")] == [2, 2]
@@ -228,20 +220,11 @@ def test_lamp(value):
     simulator.run()
 """
 
-_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-_PLUGIN = ("-m", "pytest", "-p", "no:cacheprovider", "-p", "cppsim")
-
-
-def _suite(folder: Path, *options: str) -> Any:
-    (folder / "test_suite.py").write_text(SUITE)
-    path = str(Path(__file__).parents[2] / "src")
-    environment = {name: "" for name in os.environ if name.startswith("PYTEST")} | _ALONE
-    return run_python(*_PLUGIN, *options, cwd=folder, PYTHONPATH=path, **environment)
-
 
 @pytest.mark.parametrize("options", [[], slow(["-p", "xdist", "-n", "2"])])
 def test_a_suite_is_merged_and_its_tests_are_distinguished(tmp_path: Path, options: Any) -> None:
-    ran = _suite(tmp_path, "--cppsim-cover=lamp.info", "--cppsim-cover-toggles", *options)
+    words = ("-p", "cppsim", "--cppsim-cover=lamp.info", "--cppsim-cover-toggles", *options)
+    ran = run_suite(tmp_path, {"test_suite.py": SUITE}, *words)
     assert ran.returncode == 0, ran.stdout
     assert "cppsim, coverage in lamp.info" in ran.stdout
     [total] = [x for x in ran.stdout.splitlines() if x.startswith("all ")]
@@ -266,7 +249,7 @@ def test_a_suite_is_merged_and_its_tests_are_distinguished(tmp_path: Path, optio
 def test_options_that_are_refused_in_one_line(
     tmp_path: Path, options: list[str], message: str
 ) -> None:
-    ran = _suite(tmp_path, *options)
+    ran = run_suite(tmp_path, {"test_suite.py": SUITE}, "-p", "cppsim", *options)
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
     assert message in ran.stderr
     assert (tmp_path / "test_suite.py").read_text() == SUITE
@@ -387,25 +370,15 @@ def _is_if(statement: Any) -> bool:
     )
 
 
-def _run(simulator: Any, design: RandomDesign, seed: int) -> None:
-    chance = random.Random(seed)
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
-
-    async def testbench(ctx: Any) -> None:
-        for _ in range(40):
-            for signal in design.inputs:
-                if chance.random() < 0.6:
-                    ctx.set(signal, random_number(chance, signal))
-            await ctx.delay(0.25e-6)
-
-    simulator.add_testbench(testbench)
-    simulator.run()
+def _simulator(executor: str, design: RandomDesign, seed: int) -> Any:
+    blind = replace(design, outputs=())
+    work = random_testbench(blind, seed, lambda _: None, steps=40)
+    return Bench(EXECUTORS[executor]).simulator(design.module, work, clocks=phased(design))
 
 
 def _can_be_sampled(design: RandomDesign) -> bool:
     """Return whether Amaranth's simulator samples all tests: it fails for an index of 0 bits."""
-    simulator = AmaranthSimulator(design.module)
+    simulator: Any = AmaranthSimulator(design.module)
     model = _Model(simulator)
 
     async def testbench(ctx: Any) -> None:
@@ -424,17 +397,15 @@ def _can_be_sampled(design: RandomDesign) -> bool:
 @pytest.mark.parametrize("seed", seeds(2, 25))
 def test_random_designs(make: Callable[[int], RandomDesign], seed: int) -> None:
     seed = next(x for x in itertools.count(seed, 1000) if _can_be_sampled(make(x)))
-    design = make(seed)
     with Coverage(toggles=True) as coverage:
-        simulator = cppsim.Simulator(design.module)
+        simulator = _simulator("always", make(seed), seed)
     assert simulator._engine.compiled
-    _run(simulator, design, seed)
+    simulator.run()
     counts = coverage.counts()
 
-    design = make(seed)
-    reference = AmaranthSimulator(design.module)
+    reference = _simulator("pysim", make(seed), seed)
     model = _Model(reference)
-    _run(reference, design, seed)
+    reference.run()
 
     found = [(x.kind, x.line, count) for x, count in counts.items() if x.kind != "toggle"]
     assert found == model.conditions()
