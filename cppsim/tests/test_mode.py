@@ -5,12 +5,12 @@ import sys
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.mode import MODE_VARIABLE, Mode, default_mode, set_default_mode
 from support.processes import succeed
+from support.small import counter
 
 
 @pytest.fixture(autouse=True)
@@ -19,19 +19,14 @@ def _nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MODE_VARIABLE, raising=False)
 
 
-def counter() -> Module:
-    m, count = Module(), Signal(32)
-    m.d.sync += count.eq(count + 3)
-    return m
-
-
 def engine_of(simulator: Any) -> Any:
     return simulator._engine
 
 
 def test_the_default_compiles_and_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
-    for simulator in (cppsim.Simulator(counter()), Simulator(counter(), engine=cppsim.Engine)):
+    m, _ = counter()
+    for simulator in (cppsim.Simulator(m), Simulator(m, engine=cppsim.Engine)):
         engine = engine_of(simulator)
         assert (engine.compiled, engine.reason) == (True, "")
         simulator.add_clock(1e-6)
@@ -46,7 +41,7 @@ def test_auto_means_always_and_warns(monkeypatch: pytest.MonkeyPatch, by: str) -
     options: dict[str, Any] = {"mode": "auto"} if by == "argument" else {}
     message = "^mode 'auto' is gone and compiles as 'always' does; say 'always'$"
     with pytest.warns(FutureWarning, match=message) as warned:
-        engine = engine_of(cppsim.Simulator(counter(), **options))
+        engine = engine_of(cppsim.Simulator(counter()[0], **options))
     assert [warning.filename for warning in warned] == [__file__]
     assert engine.compiled
 
@@ -54,7 +49,7 @@ def test_auto_means_always_and_warns(monkeypatch: pytest.MonkeyPatch, by: str) -
 def test_an_unknown_mode_names_the_modes() -> None:
     message = "'fast' is not a mode; expected off, always, check"
     with pytest.raises(ValueError, match=f"^{message}$"):
-        cppsim.Simulator(counter(), mode="fast")
+        cppsim.Simulator(counter()[0], mode="fast")
 
 
 def test_an_empty_variable_names_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,11 @@ from cppsim.errors import SimulationError
 from cppsim.model import build as models
 from cppsim.model.build import build
 from cppsim.model.circuit import Circuit
+from cppsim.testing import Bench, same_on
 from support.carriers import inverter
 from support.processes import run_python
 from support.seeds import slow
+from support.small import counter
 
 ZIGLANG = f"{sys.executable} -m ziglang c++"
 CHOICES = [slow(ZIGLANG), *filter(shutil.which, ("g++", "clang++", "c++"))]
@@ -143,12 +145,6 @@ def left_in(*folders: Path) -> list[Path]:
     return [path for folder in folders for path in folder.rglob("*") if not path.is_dir()]
 
 
-def counter(step: int = 3) -> Module:
-    m, count = Module(), Signal(32)
-    m.d.sync += count.eq(count + step)
-    return m
-
-
 def script(path: Path, text: str) -> str:
     """Write a shell script, which says that it is a compiler; return its path."""
     version = f'case "$*" in *--version) echo {path.name}; exit;; esac'
@@ -177,7 +173,7 @@ def test_a_compiler_that_dies(
 ) -> None:
     monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "c++", LAST + TEMPORARY + text))
     with pytest.warns(FallbackWarning) as warned:
-        simulator = cppsim.Simulator(counter())
+        simulator = cppsim.Simulator(counter()[0])
     [warning] = warned
     assert str(warning.message).startswith(f"left to Amaranth's simulator: c++ {reason}")
     assert "\n" not in str(warning.message)
@@ -195,7 +191,7 @@ def test_a_compiler_that_cannot_be_started(
     find_compiler()
     path.write_text("#!/nowhere/sh\n")
     with pytest.warns(FallbackWarning, match=r"simulator: c\+\+ cannot be started: No such file"):
-        cppsim.Simulator(counter())
+        cppsim.Simulator(counter()[0])
     assert left_in(fresh_cache) == []
 
 
@@ -206,7 +202,7 @@ def test_a_library_without_the_functions_of_a_design(fresh_cache: Path) -> None:
 
 def test_a_cache_that_is_removed_meanwhile_is_made_again(fresh_cache: Path) -> None:
     for step in (3, 5):
-        cppsim.Simulator(counter(step))
+        cppsim.Simulator(counter(step=step)[0])
         assert any(fresh_cache.rglob("library.so"))
         shutil.rmtree(fresh_cache)
 
@@ -224,7 +220,7 @@ def test_an_entry_that_is_removed_before_it_is_read_is_built_again(
         return made
 
     monkeypatch.setattr(Builder, "folder", remove_once)
-    cppsim.Simulator(counter())
+    cppsim.Simulator(counter()[0])
     assert len(removed) == 1
 
 
@@ -275,7 +271,7 @@ def test_a_disk_that_is_full_while_it_is_written(
     monkeypatch.setattr(Path, "write_text", refuse)
     message = r"source\.cc: No space left on device; free space, or set CPPSIM_CACHE to another"
     with pytest.warns(FallbackWarning, match=message):
-        cppsim.Simulator(counter())
+        cppsim.Simulator(counter()[0])
     assert left_in(fresh_cache, scratch) == []
 
 
@@ -305,23 +301,14 @@ def test_two_processes_compile_a_design_once(
 
 
 @pytest.mark.slow
-def test_a_design_of_5000_signals(fresh_cache: Path) -> None:
+@pytest.mark.usefixtures("fresh_cache")
+@same_on("always")
+def test_a_design_of_5000_signals(sim: Bench) -> None:
     m, signals = Module(), [Signal(16, name=f"s{k}", init=k) for k in range(5000)]
     for k, signal in enumerate(signals):
         with m.If(signals[k - 2][0] ^ signals[k - 7][3]):
             m.d.sync += signal.eq(signals[k - 1] + signals[k - 3])
-    found = []
-    for mode in ("always", "off"):
-
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(5)
-            found.append([ctx.get(signal) for signal in signals])
-
-        simulator = cppsim.Simulator(m, mode=mode)
-        simulator.add_clock(1e-6)
-        simulator.add_testbench(work)
-        simulator.run()
-    assert found[0] == found[1]
+    sim.run(m, sim.awaits(1, lambda ctx: ctx.tick().repeat(5), *signals))
 
 
 # --- notices --------------------------------------------------------------------------------------
