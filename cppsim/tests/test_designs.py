@@ -239,13 +239,6 @@ def test_a_killed_python_leaves_no_broken_cache(
     assert not list(fresh_cache.glob("cppsim/*.work-*"))
 
 
-def test_processes_that_build_at_once_compile_once(fresh_cache: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    several = [subprocess.Popen([sys.executable, "-c", _BUILD], env=environment) for _ in range(3)]
-    assert [process.wait(120) for process in several] == [0, 0, 0]
-    assert len(_whole(fresh_cache)) == 1
-
-
 @pytest.mark.parametrize("enabled", [True, False])
 def test_no_garbage_is_collected_while_a_design_is_written(
     monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, enabled: bool
