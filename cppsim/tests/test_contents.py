@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Fragment, Module, Shape, Value, signed
+from amaranth.hdl import Cat, Fragment, Module, Shape, Value, signed
 from amaranth.lib.data import StructLayout
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import Component, In, Out
@@ -22,7 +22,8 @@ from cppsim.errors import SimulationError
 from cppsim.model.circuit import Circuit
 from cppsim.netlist.design import from_words, row_bytes
 from cppsim.netlist.fingerprint import fingerprint
-from cppsim.testing import EXECUTORS, Bench, same_on
+from cppsim.testing import EXECUTORS, Bench
+from support.carriers import Part
 
 DEPTH = 4
 FIELDS = StructLayout({"low": 5, "high": signed(7)})
@@ -178,63 +179,47 @@ def test_batches_and_their_folders_have_the_rows_of_their_design(
     assert entries[0] == entries[1]
 
 
-class Slices(Component):
-    """Outputs that show some bits of a memory's rows, so that a model trims the others."""
+def slices(rows: Sequence[int]) -> Part:
+    """Return an output of some bits of a memory's rows, so that a model trims the others."""
 
-    at: In(2)
-    some: Out(6)
-
-    def __init__(self, init: Sequence[int]) -> None:
-        super().__init__()
-        self.init = init
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def build(m: Module, x: Any) -> None:
         # Removed whole: the second memory is number 1 of the netlist, and 0 of the library.
         m.submodules.unread = unread = Memory(shape=8, depth=4, init=[9, 9, 9, 9])
-        m.submodules.memory = memory = Memory(shape=signed(100), depth=4, init=self.init)
+        m.submodules.memory = memory = Memory(shape=signed(100), depth=4, init=rows)
         port = memory.read_port(domain="comb")
-        m.d.comb += [unread.read_port().addr.eq(self.at), port.addr.eq(self.at)]
-        m.d.comb += [self.some[:2].eq(port.data[1:3]), self.some[2:].eq(port.data[62:66])]
-        return m
+        m.d.comb += [unread.read_port().addr.eq(x.at), port.addr.eq(x.at)]
+        m.d.comb += x.some.eq(Cat(port.data[1:3], port.data[62:66]))
+
+    return Part({"at": In(2), "some": Out(6)}, build=build)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_model_takes_the_bits_that_are_read(seed: int) -> None:
     choose = np.random.default_rng(seed)
     rows = [int.from_bytes(choose.bytes(12), "little", signed=True) for _ in range(4)]
-    model = Model(Slices(rows))
+    model = Model(slices(rows))
     for row, value in enumerate(rows):
         model.set("at", row)
         assert model.get("some") == (value >> 1 & 3) | (value >> 62 & 15) << 2
 
 
-class Small(Component):
-    """Two memories that are read; the rows of the first end within a word."""
+def small(rows: Sequence[int]) -> Part:
+    """Return two memories that are read; the rows of the first end within a word."""
 
-    at: In(2)
-    odd: Out(8)
-    out: Out(8)
+    def build(m: Module, x: Any) -> None:
+        for name, depth in (("odd", 3), ("memory", 4)):
+            m.submodules[name] = memory = Memory(shape=8, depth=depth, init=rows[:depth])
+            port = memory.read_port(domain="comb")
+            m.d.comb += [port.addr.eq(x.at), getattr(x, f"{name}_row").eq(port.data)]
 
-    def __init__(self, init: Sequence[int]) -> None:
-        super().__init__()
-        self.init = init
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.odd = odd = Memory(shape=8, depth=3, init=self.init[:3])
-        m.submodules.memory = memory = Memory(shape=8, depth=4, init=self.init)
-        for stored, output in ((odd, self.odd), (memory, self.out)):
-            port = stored.read_port(domain="comb")
-            m.d.comb += [port.addr.eq(self.at), output.eq(port.data)]
-        return m
+    return Part({"at": In(2), "odd_row": Out(8), "memory_row": Out(8)}, build=build)
 
 
 def test_another_content_of_a_batch_compiles_nothing(fresh_cache: Path, tmp_path: Path) -> None:
     entries = list[int]()
-    program = Program().set("at", [0, 2]).step().get("odd").get("out")
+    program = Program().set("at", [0, 2]).step().get("odd_row").get("memory_row")
     for rows in ([1, 2, 3, 4], [255, 0, 7, 0]):
-        batch = Batch(Small(rows), 2, "threads")
+        batch = Batch(small(rows), 2, "threads")
         batch.export(tmp_path / "folder", program)
         stored = read_folder(tmp_path / "folder").rows.view(np.uint32).tolist()
         assert stored == [[*rows[:3], 0, *rows]]
@@ -245,22 +230,22 @@ def test_another_content_of_a_batch_compiles_nothing(fresh_cache: Path, tmp_path
 
 
 def test_instances_of_a_batch_take_rows_of_their_own() -> None:
-    batch = Batch(Small([1, 2, 3, 4]), 3, "threads")
+    batch = Batch(small([1, 2, 3, 4]), 3, "threads")
     rows = batch.memory("memory").copy()
     rows[1] = [9, 8, 7, 6]
     batch.set_memory("memory", rows)
     batch.set("at", 2)
-    assert batch.get("out").tolist() == [3, 7, 3]
+    assert batch.get("memory_row").tolist() == [3, 7, 3]
     batch.reset()
     batch.set("at", 2)
-    assert batch.get("out").tolist() == [3, 3, 3]
+    assert batch.get("memory_row").tolist() == [3, 3, 3]
 
 
 def test_a_key_is_one_for_all_contents_and_the_rows_differ() -> None:
-    one, other = (PreparedBatch.of(PortChoice(Small([x]))) for x in (1, 2))
+    one, other = (PreparedBatch.of(PortChoice(small([x]))) for x in (1, 2))
     assert one.key() == other.key()
     assert CachedBatch(one).rows != CachedBatch(other).rows
-    circuits = [Circuit(Small([x])) for x in (1, 2)]
+    circuits = [Circuit(small([x])) for x in (1, 2)]
     assert circuits[0].digest == circuits[1].digest
     assert circuits[0].contents != circuits[1].contents
 
@@ -274,47 +259,21 @@ def test_an_entry_has_no_content() -> None:
     assert len(texts) == 1
 
 
-@same_on()
-def test_two_memories_of_one_content_have_rows_of_their_own(sim: Bench) -> None:
-    m, rows = Module(), [5, 6, 7]
-    m.submodules.one, m.submodules.other = memories = [
-        Memory(shape=8, depth=4, init=rows) for _ in range(2)
-    ]
-    port = memories[0].write_port()
-    m.d.comb += [port.addr.eq(1), port.data.eq(99), port.en.eq(1)]
-
-    async def testbench(ctx: Any) -> None:
-        for cycle in range(3):
-            if cycle == 2:
-                ctx.set(memories[1].data[1], 44)
-            sim.seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
-            await ctx.tick()
-
-    made = sim.run(m, testbench)
-    made.reset()
-    made.run()
-    assert sim.seen[0] == sim.seen[3] == [5, 6, 7, 0] * 2
-
-
-class Twice(Component):
-    """One memory at two places, which share its rows in Amaranth's simulator."""
-
-    out: Out(8)
-
-    def elaborate(self, platform: object) -> Module:
-        m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
-        m.submodules.one, m.submodules.other = one, _ = Memory(data), Memory(data)
-        m.d.comb += self.out.eq(one.read_port(domain="comb").data)
-        return m
-
-
 def test_a_memory_with_two_instances_is_left_to_amaranth() -> None:
+    """They share their rows in Amaranth's simulator."""
+
+    def build(m: Module, x: Any) -> None:
+        data = MemoryData(shape=8, depth=2, init=[1])
+        m.submodules.one, m.submodules.other = one, _ = Memory(data), Memory(data)
+        m.d.comb += x.out.eq(one.read_port(domain="comb").data)
+
+    twice = Part({"out": Out(8)}, build=build)
     with pytest.warns(cppsim.FallbackWarning, match="memory 'data' at .* has two instances"):
-        cppsim.Simulator(Twice())
+        cppsim.Simulator(twice)
     with pytest.raises(BatchError, match="two instances"):
-        Batch(Twice(), 1, "threads")
+        Batch(twice, 1, "threads")
     with pytest.raises(SimulationError, match="two instances; expected one"):
-        Model(Twice())
+        Model(twice)
 
 
 @pytest.mark.parametrize("element", [8, 16, 32, 64])
