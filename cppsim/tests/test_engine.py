@@ -1,7 +1,6 @@
 """Testbenches, processes, clocks, memories and waveforms on the compiled engine, beside pysim."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ import cppsim
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode
 from cppsim.testing import EXECUTORS, Bench, same_on, ticks
-from support.small import counter, foreign, loop
+from support.small import counter
 
 
 @same_on()
@@ -195,16 +194,6 @@ def test_checks_fail_as_in_pysim(sim: Bench, kind: Any, domain: str) -> None:
     with pytest.raises(AssertionError, match="violated: 4 is too much") as failure:
         sim.run(m, sim.reads(99, count))
     sim.seen.append(str(failure.value))
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [(loop, "Combinational cycle"), (foreign, "Instance is not known here: 'CELL' at ")],
-)
-def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], reason: str) -> None:
-    with pytest.warns(cppsim.FallbackWarning, match=f"left to Amaranth's simulator: {reason}"):
-        made = EXECUTORS["engine"](make())
-    assert reason in made._engine.reason
 
 
 @same_on()

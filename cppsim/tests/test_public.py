@@ -2,7 +2,6 @@
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import cppsim
 from cppsim import stored
 from cppsim.mode import Mode
+from cppsim.testing import EXECUTORS
 from support.processes import run_python
 from support.small import foreign, loop
 from support.zoo import Counter
@@ -61,16 +61,21 @@ def test_every_mode_is_explained(mode: Mode) -> None:
     assert f"| `{mode.value}` |" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("make", [loop, foreign])
-def test_what_is_not_compiled_is_listed_with_its_line(make: Any) -> None:
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        cppsim.Simulator(make(), mode="always")
-    [warning] = [x for x in warned if x.category is cppsim.FallbackWarning]
-    assert warning.filename == __file__
-    text = str(warning.message).removeprefix("left to Amaranth's simulator: ")
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(loop, "Combinational cycle"), (foreign, "Instance is not known here: 'CELL' at ")],
+)
+def test_what_is_not_compiled_is_listed_with_its_line(make: Any, reason: str) -> None:
+    with pytest.warns(cppsim.FallbackWarning) as warned:
+        made: list[Any] = [cppsim.Simulator(make(), mode="always"), EXECUTORS["engine"](make())]
+    assert warned[0].filename == __file__
     page = (ROOT / "docs" / "differs.md").read_text(encoding="utf-8")
-    assert any(text.startswith(row.split("`")[1]) for row in page.splitlines() if "| `" in row)
+    listed = tuple(row.split("`")[1] for row in page.splitlines() if "| `" in row)
+    for warning, simulator in zip(warned, made, strict=True):
+        text = str(warning.message).removeprefix("left to Amaranth's simulator: ")
+        assert text.startswith(reason)
+        assert text.startswith(listed)
+        assert reason in simulator._engine.reason
 
 
 def test_no_link_of_a_page_leads_out_of_the_folder() -> None:
