@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import ClockDomain, Module, Shape, Signal, signed
+from amaranth.hdl import ClockDomain, Module, Shape, Signal, Value, signed
 from amaranth.lib.data import StructLayout
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, Program
 from cppsim.batch import cached, circuit, source
@@ -21,6 +21,7 @@ from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.batch.source import write_batch
 from cppsim.errors import BatchError
 from cppsim.netlist.fingerprint import Fingerprint
+from support.carriers import Part
 from support.recomputed import SALT, expect_same_batch
 
 
@@ -50,7 +51,7 @@ def test_a_design_in_the_cache_is_not_lowered(
 
 
 def test_the_source_of_another_design_is_found_out(fresh_cache: Path) -> None:
-    right, wrong = (CachedBatch(PreparedBatch.of(PortChoice(Part(step=x)))) for x in (1, 2))
+    right, wrong = (CachedBatch(PreparedBatch.of(PortChoice(part(step=x)))) for x in (1, 2))
     expect_same_batch(right, "threads", right.source("threads"))
     wrong.source("threads")
     with pytest.raises(AssertionError, match="is not that of this design"):
@@ -62,9 +63,9 @@ def test_batches_with_one_key_for_two_designs_are_found_out(
 ) -> None:
     monkeypatch.setenv(SALT, "all")
     monkeypatch.setattr(circuit, "fingerprint", lambda _: Fingerprint("one for all", []))
-    Batch(Part(step=1), 2, "threads")
+    Batch(part(step=1), 2, "threads")
     with pytest.raises(AssertionError, match="is not that of this design"):
-        Batch(Part(step=2), 2, "threads")
+        Batch(part(step=2), 2, "threads")
 
 
 def test_a_batch_from_the_cache_exports_the_same(fresh_cache: Path, tmp_path: Path) -> None:
@@ -89,65 +90,55 @@ def test_a_batch_runs_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert batch.get("level").tolist() == [3, 3]
 
 
-class Part(Component):
-    """A register, a memory and an input that no logic reads, with names and shapes to choose."""
+def part(
+    *,
+    port: str = "data",
+    shape: Any = 8,
+    unread: Shape | int = 3,
+    init: int = 0,
+    memory: str = "rows",
+    submodule: str = "inner",
+    domains: tuple[str, ...] = ("sync", "other"),
+    step: int = 1,
+) -> Part:
+    """Return a register, a memory and an input that no logic reads, with names to choose."""
 
-    def __init__(
-        self,
-        *,
-        port: str = "data",
-        shape: Any = 8,
-        unread: Shape | int = 3,
-        init: int = 0,
-        memory: str = "rows",
-        submodule: str = "inner",
-        domains: tuple[str, ...] = ("sync", "other"),
-        step: int = 1,
-    ) -> None:
-        super().__init__({port: Out(shape), "unread": In(unread, init=init)})
-        self._memory, self._submodule, self._domains = memory, submodule, domains
-        self._port, self._step = port, step
-
-    def elaborate(self, platform: object) -> Module:
-        m, inner = Module(), Module()
-        inner.submodules[self._memory] = rows = Memory(shape=8, depth=4, init=[1, 2, 3, 4])
+    def build(m: Module, x: Any) -> None:
+        m.submodules[submodule] = inner = Module()
+        inner.submodules[memory] = rows = Memory(shape=8, depth=4, init=[1, 2, 3, 4])
         read = rows.read_port(domain="comb")
-        m.submodules[self._submodule] = inner
-        for number, domain in enumerate(self._domains):
+        for number, domain in enumerate(domains):
             m.domains += (made := ClockDomain(domain, reset_less=True))
             made.clk = Signal(name=f"clock{number}")
             count = Signal(8, name=f"count{number}")
-            m.d[domain] += count.eq(count + self._step)
-        data = getattr(self, self._port)
-        m.d.comb += [
-            read.addr.eq(count),
-            (data if isinstance(data, Signal) else data.as_value()).eq(read.data),
-        ]
-        return m
+            m.d[domain] += count.eq(count + step)
+        m.d.comb += [read.addr.eq(count), Value.cast(getattr(x, port)).eq(read.data)]
+
+    return Part({port: Out(shape), "unread": In(unread, init=init)}, build=build)
 
 
 KEYS: dict[str, Callable[[], PortChoice]] = {
-    "plain": lambda: PortChoice(Part()),
-    "a port's name": lambda: PortChoice(Part(port="output")),
-    "a sign": lambda: PortChoice(Part(shape=signed(8))),
-    "fields": lambda: PortChoice(Part(shape=StructLayout({"low": 3, "high": 5}))),
-    "a field's name": lambda: PortChoice(Part(shape=StructLayout({"first": 3, "high": 5}))),
-    "a field's position": lambda: PortChoice(Part(shape=StructLayout({"low": 4, "high": 4}))),
-    "a field's sign": lambda: PortChoice(Part(shape=StructLayout({"low": signed(3), "high": 5}))),
-    "an unread width": lambda: PortChoice(Part(unread=4)),
-    "an unread sign": lambda: PortChoice(Part(unread=signed(3))),
-    "an unread level at power-on": lambda: PortChoice(Part(init=2)),
-    "a memory's name": lambda: PortChoice(Part(memory="lines")),
-    "a submodule's name": lambda: PortChoice(Part(submodule="within")),
-    "a domain's name": lambda: PortChoice(Part(domains=("sync", "third"))),
-    "logic": lambda: PortChoice(Part(step=2)),
-    "one clock": lambda: PortChoice(Part(), ["sync"]),
-    "another clock": lambda: PortChoice(Part(), ["other"]),
+    "plain": lambda: PortChoice(part()),
+    "a port's name": lambda: PortChoice(part(port="output")),
+    "a sign": lambda: PortChoice(part(shape=signed(8))),
+    "fields": lambda: PortChoice(part(shape=StructLayout({"low": 3, "high": 5}))),
+    "a field's name": lambda: PortChoice(part(shape=StructLayout({"first": 3, "high": 5}))),
+    "a field's position": lambda: PortChoice(part(shape=StructLayout({"low": 4, "high": 4}))),
+    "a field's sign": lambda: PortChoice(part(shape=StructLayout({"low": signed(3), "high": 5}))),
+    "an unread width": lambda: PortChoice(part(unread=4)),
+    "an unread sign": lambda: PortChoice(part(unread=signed(3))),
+    "an unread level at power-on": lambda: PortChoice(part(init=2)),
+    "a memory's name": lambda: PortChoice(part(memory="lines")),
+    "a submodule's name": lambda: PortChoice(part(submodule="within")),
+    "a domain's name": lambda: PortChoice(part(domains=("sync", "third"))),
+    "logic": lambda: PortChoice(part(step=2)),
+    "one clock": lambda: PortChoice(part(), ["sync"]),
+    "another clock": lambda: PortChoice(part(), ["other"]),
     "the clocks of two domains exchanged": lambda: PortChoice(
-        Part(domains=("other", "sync")), ["sync"]
+        part(domains=("other", "sync")), ["sync"]
     ),
-    "an exposed signal": lambda: PortChoice(Part(), None, ["count0"]),
-    "another exposed signal": lambda: PortChoice(Part(), None, ["count1"]),
+    "an exposed signal": lambda: PortChoice(part(), None, ["count0"]),
+    "another exposed signal": lambda: PortChoice(part(), None, ["count1"]),
 }
 
 
@@ -164,7 +155,7 @@ def test_a_design_made_anew_has_its_key(name: str) -> None:
 
 def test_the_order_of_clocks_is_not_in_the_key() -> None:
     orders = (["sync", "other"], ["other", "sync"])
-    assert len({PreparedBatch.of(PortChoice(Part(), order)).key() for order in orders}) == 1
+    assert len({PreparedBatch.of(PortChoice(part(), order)).key() for order in orders}) == 1
 
 
 # --- what is written ------------------------------------------------------------------------------

@@ -6,21 +6,16 @@ import pytest
 from amaranth.hdl import ClockDomain, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-import cppsim
 from cppsim import Batch, Program
+from cppsim.testing import EXECUTORS, Bench
 from support.carriers import Part
 
 
-def own_reset() -> Any:
-    """Return a design whose ports have the names of its domain's clock and reset."""
-    return Part(
+def test_a_port_keeps_its_name_beside_the_clock_and_the_reset_of_a_domain() -> None:
+    dut: Any = Part(
         {"rst": In(1), "clk": In(8), "taken": Out(8)},
         sync=lambda x: x.taken.eq(Mux(x.rst, x.clk, x.taken)),
     )
-
-
-def test_a_port_keeps_its_name_beside_the_clock_and_the_reset_of_a_domain() -> None:
-    dut = own_reset()
     batch = Batch(dut, 3, "threads")
     for values in ({"clk": [5, 6, 7], "rst": [0, 1, 1]}, {"rst2": [1, 1, 0]}):
         for name, value in values.items():
@@ -90,18 +85,10 @@ def test_clocks_of_unequal_rates_have_the_values_of_the_simulator(ratio: int) ->
     count, back = Signal(8, name="count"), Signal(8, name="back")
     m.d.sync += count.eq(count + back + 1)
     m.d.slow += back.eq(count ^ back)
-    expected = list[int]()
-
-    async def testbench(ctx: Any) -> None:
-        for _ in range(9):
-            await ctx.tick("slow")
-            expected.append(ctx.get(back))
-
-    simulator = cppsim.Simulator(m, mode="off")
-    simulator.add_clock(1e-6)
-    simulator.add_clock(ratio * 1e-6, phase=(ratio - 0.25) * 1e-6, domain="slow")
-    simulator.add_testbench(testbench)
-    simulator.run()
+    sim = Bench(EXECUTORS["pysim"])
+    clocks = {"sync": 1e-6, "slow": (ratio * 1e-6, (ratio - 0.25) * 1e-6)}
+    sim.run(m, sim.reads(9, back, domain="slow"), clocks=clocks)
+    expected = [number for (number,) in sim.seen]
     program = Program()
     with program.repeat(9):
         program.step(ratio).set("slow_clk", 1).set("slow_clk", 0).get("back")
