@@ -315,7 +315,9 @@ def _nested(*times: int) -> Program:
         (lambda x: x.run(Program().get("by").get("by")), "two results are called 'by'"),
         (lambda x: x.export("folder", None), "export takes a Program, not None"),  # type: ignore[arg-type]
         (
-            lambda _: Batch(SyncFIFO(width=70, depth=4), 3).set_memory("storage", [[1], [1, 2]]),
+            lambda _: Batch(SyncFIFO(width=70, depth=4), 1, "threads").set_memory(
+                "storage", [[1], [1, 2]]
+            ),
             "not rows of different lengths",
         ),
         (lambda x: Batch(Counter(), 1, "threads:0"), "threads: 0; expected a whole"),
