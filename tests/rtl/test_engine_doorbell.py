@@ -34,15 +34,10 @@ CHOSEN = [name if name == "64" else slow(name) for name in CIRCUITS]
 BAD = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
 
 
-def task(number: int) -> Task:
-    """Return a command with 64 bytes of A and of Y that no other command uses."""
-    return logic(Op.NOT, 64 * number, None, 4096 + 64 * number, 64)
-
-
 async def fill(ctx: Any, bench: EngineBench) -> None:
-    """Write a command into each slot, from the next one on."""
-    for number in range(bench.configuration.slots):
-        await bench.load(ctx, task(number), number)
+    """Write commands into all slots from the next one on; each has its own 64 bytes of A and Y."""
+    for n in range(bench.configuration.slots):
+        await bench.load(ctx, logic(Op.NOT, 64 * n, None, 4096 + 64 * n, 64), n)
 
 
 async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:

@@ -291,22 +291,6 @@ def test_counts_of_lanes_up_to_32_bits_take_two_cycles() -> None:
     assert got == [cycle + 2 for cycle in put]
 
 
-def some_sums(
-    width: int, ops: frozenset[Op], lanes: frozenset[Lane], seed: str, runs: int
-) -> Traffic:
-    """Runs that are summed among others that are not."""
-    generator = random.Random(f"sums {seed}")
-    traffic = Traffic(width, generator)
-    for _ in range(runs):
-        op = generator.choice(sorted(ops))
-        if op.counts and generator.random() < 0.7:
-            sizes = [generator.randint(1, width // 2) for _ in range(generator.randint(1, 4))]
-            traffic.summed(op, generator.choice(sorted(lanes)), sizes)
-        else:
-            traffic.command(op, generator.choice(lanes_of(op, lanes, width)), 2)
-    return traffic
-
-
 @pytest.mark.parametrize(
     ("ops", "lanes"),
     [
@@ -322,7 +306,15 @@ def some_sums(
 def test_sums_among_other_runs(
     width: int, ops: frozenset[Op], lanes: frozenset[Lane], stalls: Stalls
 ) -> None:
-    traffic = some_sums(width, ops, lanes, f"{width} {sorted(ops)} {stalls.seed}", 40)
+    generator = random.Random(f"sums {width} {sorted(ops)} {stalls.seed}")
+    traffic = Traffic(width, generator)
+    for _ in range(40):
+        op = generator.choice(sorted(ops))
+        if op.counts and generator.random() < 0.7:
+            sizes = [generator.randint(1, width // 2) for _ in range(generator.randint(1, 4))]
+            traffic.summed(op, generator.choice(sorted(lanes)), sizes)
+        else:
+            traffic.command(op, generator.choice(lanes_of(op, lanes, width)), 2)
     circuit = unit(width, ops, lanes, sums=True)
     assert circuit.latency == 3
     put, got = traffic.check(circuit, stalls)

@@ -75,24 +75,20 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
         told["run"] = (record.run - 2) % (2 << configuration.length_bits)
     offset = record.word("Y_BASE") % configuration.data_bytes if y_dense else 0
     for name in record.streams:
+        run = (1 if record.mode(name) is Mode.SUM else record.run) * record.size(name)
+        if op is Op.SEARCH and name != "A":
+            run = record.word(f"{name}_LAST") - record.word(f"{name}_BASE") + 1
         told[name] = {
             "address": record.word(f"{name}_BASE"),
             "offset": offset,
             "lane_offset": offset * record.lane.bytes // record.out_lane.bytes,
-            "extent": _extent(record, name),
+            "extent": run - 1,
             "mode": record.mode(name),
         }
         told[f"{name} jumps"] = [jump % (1 << 32) for jump in record.jumps(name)]
         if record.mode(name) is Mode.STRIDED:
             told[f"{name} stride"] = record.word(f"{name}_STRIDE")
     return told
-
-
-def _extent(record: Record, name: str) -> int:
-    """Return the bytes of a run, less one."""
-    if record.op == Op.SEARCH and name != "A":
-        return record.word(f"{name}_LAST") - record.word(f"{name}_BASE")
-    return (1 if record.mode(name) is Mode.SUM else record.run) * record.size(name) - 1
 
 
 class Bench:

@@ -25,7 +25,7 @@ from support.ethernet.bridge import (
     start,
 )
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of, goodbye
-from support.ethernet.line import Burst, checked, on_line, padded
+from support.ethernet.line import checked, on_line, padded
 from support.ethernet.packets import BOARD, answer, arp, datagram, echo, ethernet, ip
 from support.ethernet.stack import PERIODS
 from support.seeds import seeds, slow, stride
@@ -37,11 +37,6 @@ _PAIR = b"old!", b"new!"
 @pytest.fixture(scope="module")
 def bench() -> BridgeBench:
     return BridgeBench()
-
-
-def every(bursts: Sequence[Burst]) -> float:
-    """Return the seconds from one of ``bursts`` to the next, on average."""
-    return sum(burst.idle + len(burst.data) for burst in bursts) * PERIODS["tx"] / len(bursts)
 
 
 def test_writes_and_reads(bench: BridgeBench) -> None:
@@ -329,7 +324,8 @@ def test_cycles_of_full_datagrams(data_width: int, writes: bool, cycles: int) ->
     line = line_of([start(), first, *payloads], 12)
     bursts = bench.run(line, device(), 40_000 * 64 // data_width, stalls=EVERY_SECOND, latency=11)
     assert len(bursts) == 1 + 10 + 9
-    assert round(every(bursts[-5:]) / SYNC) == cycles
+    seconds = sum(burst.idle + len(burst.data) for burst in bursts[-5:]) * PERIODS["tx"]
+    assert round(seconds / 5 / SYNC) == cycles
 
 
 def cycles_to_answer(bench: BridgeBench, contents: Sequence[bytes], **options: Any) -> float:

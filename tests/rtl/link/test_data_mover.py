@@ -159,18 +159,17 @@ def test_every_end_of_an_access(width: int) -> None:
     Bench(width).check(moves)
 
 
-def random_move(rng: random.Random) -> Move:
-    size = rng.choice([rng.randint(1, 12), rng.randint(1, 512)])
-    address = rng.randrange(SIZE - size + 1)
-    return Move(address, size, rng.choice([None, rng.randbytes(size)]))
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("seed", seeds(1, 5))
 def test_all_sides_may_wait(width: int, stalls: Stalls, seed: int) -> None:
     rng = random.Random(seed)
     bench = Bench(width, stalls, latency=rng.choice([0, 12, 40]))
-    bench.check([random_move(rng) for _ in range(60)])
+    moves = []
+    for _ in range(60):
+        size = rng.choice([rng.randint(1, 12), rng.randint(1, 512)])
+        data = rng.choice([None, rng.randbytes(size)])
+        moves.append(Move(rng.randrange(SIZE - size + 1), size, data))
+    bench.check(moves)
 
 
 class _Late(Stalls):

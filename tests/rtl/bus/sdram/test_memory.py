@@ -67,12 +67,6 @@ def test_beats_that_are_late_on_either_side_are_all_there(read_ports: int) -> No
 # --- a chip without masks -------------------------------------------------------------------------
 
 
-def content(chip: SdramChip, width: int) -> list[int]:
-    """Return the bytes of the blocks in the chip: each block lies in another bank."""
-    words = chip.words[:BLOCKS, 0, : 16 * width // 32]
-    return list(words.astype("<u4").tobytes())
-
-
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("seed", seeds(2, 12))
 def test_bytes_beside_those_that_are_written_stay(width: int, stalls: Stalls, seed: int) -> None:
@@ -84,7 +78,9 @@ def test_bytes_beside_those_that_are_written_stay(width: int, stalls: Stalls, se
     benches = bursts_of(dut, write=asked, beats=beats, stalls=stalls)
     at_pins = ChipAtPins(dut.pins, chip)
     simulate(dut, *benches.values(), background=[at_pins])
-    assert content(chip, width) == expected, (width, stalls, seed)
+    # Each block lies in another bank.
+    words = chip.words[:BLOCKS, 0, : 16 * width // 32].astype("<u4")
+    assert list(words.tobytes()) == expected, (width, stalls, seed)
 
 
 @pytest.mark.parametrize("width", [32, 64])
