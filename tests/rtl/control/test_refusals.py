@@ -216,6 +216,9 @@ def test_the_report_names_the_first_cause(cause: dict[str, Any], code: int, port
 
 
 def test_clear_waits_until_the_bus_is_drained() -> None:
+    """While a command runs, `drained` counts from the second cycle of `stop` on."""
+    seen = trace({"start": 1}, {"clear": 1}, {}, {}, {}, {})
+    assert seen["flush"] == [0, 0, 0, 0, 1, 0]
     late = [{"start": 1}, {"clear": 1, "drained": 0}, {}, {}, {"drained": 1}, {}, {"clear": 0}, {}]
     seen = trace(*late)
     assert seen["stop"] == [0, 0, 1, 1, 1, 1, 1, 0]

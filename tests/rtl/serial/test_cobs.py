@@ -116,10 +116,11 @@ def test_a_code_alone_is_a_frame_without_data() -> None:
     assert decode(b"\x01\0") == good([b""])
 
 
-@pytest.mark.parametrize("place", range(5))
-def test_a_byte_without_stop_bit_breaks_its_frame_alone(place: int) -> None:
+@pytest.mark.parametrize("replaced", [0, 1])
+@pytest.mark.parametrize("place", range(4))
+def test_a_byte_without_stop_bit_breaks_its_frame_alone(place: int, replaced: int) -> None:
     line = list(cobs_encode(b"abc"))
-    line.insert(place, ERROR)
+    line[place : place + replaced] = [ERROR]
     broken, following = decode([*line, 0, *cobs_encode(b"de"), 0])
     assert broken.broken
     assert not broken.empty
