@@ -80,69 +80,60 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
     assert [line for line in ran.stdout.splitlines() if "not installed" in line] == []
 
 
+EXTRAS = [
+    (("area",), "boards"),
+    (("bench",), "sim"),
+    (("build", "hx8k"), "boards"),
+    (("campaign", "faults"), "sim"),
+    (("export", "-o", "core.v"), "sim"),
+    (("simulate", "hx8k"), "boards"),
+    (("soak", "--replay", "1:width=32"), "sim"),
+]
+"""Commands, and the extra that they need."""
+
+OTHERS = [
+    (("completion", "bash"), "completion"),
+    (("demo",), "demo"),
+    (("demo", "examples"), "sim"),
+    (("devices", "--wait", "0.01"), "serial"),
+    (("info", "sim"), "sim"),
+    (("info", "serial:/dev/ttyUSB1"), "serial"),
+    (("run", "model.onnx"), "onnx"),
+    (("check", "model.onnx"), "onnx"),
+    (("lower", "model.onnx"), "onnx"),
+    (("soak", "--cluster", "tcp://127.0.0.1:9"), "dask"),
+    (("validate", "sim:compiled"), "sim"),
+]
+"""The same of commands without all extras."""
+
+CPPSIM = [
+    (("demo",), "sim"),
+    (("info", "sim:pysim"), "sim"),
+    (("soak", "--instances", "2"), "sim"),
+]
+"""The same of commands without cppsim, which is missed by its name."""
+
+
 @pytest.mark.parametrize(
-    ("words", "extra"),
+    ("packages", "words", "extra"),
     [
-        (("area",), "boards"),
-        (("bench",), "sim"),
-        (("build", "hx8k"), "boards"),
-        (("campaign", "faults"), "sim"),
-        (("completion", "bash"), "completion"),
-        (("demo",), "demo"),
-        (("demo", "examples"), "sim"),
-        (("devices", "--wait", "0.01"), "serial"),
-        (("export", "-o", "core.v"), "sim"),
-        (("info", "sim"), "sim"),
-        (("info", "serial:/dev/ttyUSB1"), "serial"),
-        (("run", "model.onnx"), "onnx"),
-        (("check", "model.onnx"), "onnx"),
-        (("lower", "model.onnx"), "onnx"),
-        (("simulate", "hx8k"), "boards"),
-        (("soak", "--replay", "1:width=32"), "sim"),
-        (("soak", "--cluster", "tcp://127.0.0.1:9"), "dask"),
-        (("validate", "sim:compiled"), "sim"),
+        *((LACKING, *row) for row in (*EXTRAS, *OTHERS)),
+        *((("cppsim",), *row) for row in (*EXTRAS, *CPPSIM)),
     ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+    ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
 )
 def test_what_cannot_be_done_names_the_extra(
-    words: tuple[str, ...], extra: str, tmp_path: Path
+    packages: tuple[str, ...], words: tuple[str, ...], extra: str, tmp_path: Path
 ) -> None:
-    line = refusal(tmp_path, *words)
-    assert re.search(rf"[:;] pip install (.*/cppsim'? )?'bitlane\[{extra}\]' brings it", line), line
-
-
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (("area",), "boards"),
-        (("bench",), "sim"),
-        (("build", "hx8k"), "boards"),
-        (("campaign", "faults"), "sim"),
-        (("demo",), "sim"),
-        (("export", "-o", "core.v"), "sim"),
-        (("info", "sim:pysim"), "sim"),
-        (("simulate", "hx8k"), "boards"),
-        (("soak", "--replay", "1:width=32"), "sim"),
-        (("soak", "--instances", "2"), "sim"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
-)
-def test_cppsim_alone_is_missed_by_its_name(
-    words: tuple[str, ...], extra: str, tmp_path: Path
-) -> None:
-    line = refusal(tmp_path, *words, packages=("cppsim",))
-    assert "needs the Python package cppsim, which is not installed" in line
-    assert re.search(rf"[:;] pip install (.*/cppsim'? )?'bitlane\[{extra}\]' brings it", line), line
-
-
-def refusal(folder: Path, *words: str, packages: tuple[str, ...] = LACKING) -> str:
-    """Run the command without ``packages``, which prints one line; return the line."""
-    ran = bitlane(folder, *words, packages=packages)
+    ran = bitlane(tmp_path, *words, packages=packages)
     assert ran.returncode == UNUSABLE
     assert ran.stderr.startswith("bitlane: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
-    assert list(folder.iterdir()) == []
-    return ran.stderr
+    assert list(tmp_path.iterdir()) == []
+    brings = rf"[:;] pip install (.*/cppsim'? )?'bitlane\[{extra}\]' brings it"
+    assert re.search(brings, ran.stderr), ran.stderr
+    missing = "needs the Python package cppsim, which is not installed"
+    assert missing in ran.stderr or packages is LACKING
 
 
 def test_a_board_is_flashed_with_numpy_alone(tmp_path: Path) -> None:
