@@ -83,14 +83,6 @@ def test_a_trace_that_is_too_long_is_cut_and_said_so(tmp_path: Path, cli: Comman
     assert json.loads(file.read_text())["otherData"]["cut"] in ran.err
 
 
-def test_a_board_has_no_trace(tmp_path: Path, cli: CommandLine) -> None:
-    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", "serial:x"]
-    said = cli.refuse(*words, "--trace", str(tmp_path / "t.json"))
-    expected = "serial:x is not a simulated device; expected --device sim or numpy"
-    assert said == f"bitlane: --trace: {expected}"
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- the report -----------------------------------------------------------------------------------
 
 

@@ -16,6 +16,10 @@ LOWER = "lower mixed.onnx --device numpy"
 test_options_that_do_not_fit_a_model_file = refusals(
     [
         ("run m.json --device serial:x --vcd w.vcd", "serial:x is not a simulated device"),
+        (
+            "run m.json --device serial:x --trace t.json",
+            "bitlane: --trace: serial:x is not a simulated device; expected --device sim or numpy",
+        ),
         ("run m.json --trace a --report ./a", "--report: a is --trace's; expected another file"),
         (
             "run m.json --device sim --vcd a --trace a",
