@@ -104,13 +104,3 @@ def test_the_figures_are_as_light_or_dark_as_the_page(page: Page) -> None:
 def test_nothing_sticks_out_of_the_window(width: int, page: Page, report: Path) -> None:
     page.open(report, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_a_cut_is_told_on_the_page(tmp_path: Path, browser: Page) -> None:
-    path = tmp_path / "cut.html"
-    device = f"{DEVICE}&record=20"
-    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", device, "--report", str(path)]
-    assert cli.main(words) == cli.DONE
-    browser.open(path)
-    text = browser.evaluate("document.querySelector('.cut').innerText")
-    assert text.startswith("cut: the recording had no room for what came after cycle ")
