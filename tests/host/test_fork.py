@@ -37,6 +37,11 @@ pytestmark = [
 A = np.arange(64, dtype=np.uint8)
 SECONDS = 20
 
+FOREIGN = (
+    "LinkError: {}: the device was opened in another process; open it here, after the fork:"
+    " bitlane.open(url)"
+)
+
 
 def in_child(work: Callable[[], object]) -> str:
     """Run ``work`` in a forked process; return its result, or its error, as text."""
@@ -92,10 +97,7 @@ def test_a_child_of_a_thread_in_a_call_is_told_at_once() -> None:
         device.driver.registers,
     ]
     for call in calls:
-        assert in_child(call) == (
-            "LinkError: model of the contract: the device was opened in another process; open it"
-            " here, after the fork: bitlane.open(url)"
-        )
+        assert in_child(call) == FOREIGN.format("model of the contract")
     stuck.end()
     assert np.array_equal(device.bit_not(A), ~A)
 
@@ -147,18 +149,7 @@ def test_a_child_computes_whatever_another_thread_was_noting(guard: Lock) -> Non
     assert computed() == "[1, 0, 3]", "in the parent nobody holds it any more either"
 
 
-def test_the_parent_keeps_its_device() -> None:
-    device = model()
-    assert "LinkError" in in_child(lambda: str(device.bit_not(A)))
-    assert np.array_equal(device.bit_not(A), ~A)
-
-
 # --- links without a driver -----------------------------------------------------------------------
-
-FOREIGN = (
-    "LinkError: {}: the device was opened in another process; open it here, after the fork:"
-    " bitlane.open(url)"
-)
 
 
 def expect_refusal(link: Link) -> None:
