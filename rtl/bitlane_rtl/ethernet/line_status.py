@@ -45,20 +45,20 @@ class LineStatus(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        reported = Signal(4)
+        state = Signal(LINE_STATUS["PRESENT"].low)  # the fields below it
+        reported = Signal.like(state)
         odd = Signal()  # the damaged frames are an odd number
         with m.If(~self.rx.valid & ~self.rx.error):
-            m.d.rx += reported.eq(self.rx.data[:4])
+            m.d.rx += reported.eq(self.rx.data)
         m.d.rx += odd.eq(odd ^ self.damaged)
 
-        state, odd_here, odd_before = Signal(4), Signal(), Signal()
+        odd_here, odd_before = Signal(), Signal()
         m.submodules.state = FFSynchronizer(reported, state)
         m.submodules.odd = FFSynchronizer(odd, odd_here)
         count = Signal(LINE_STATUS["DAMAGED"].width)
         m.d.sync += [odd_before.eq(odd_here), count.eq(count + (odd_here ^ odd_before))]
         low = LINE_STATUS["DAMAGED"].low
-        present = 1 << (LINE_STATUS["PRESENT"].low - len(state))
-        word: Any = Cat(state, Const(present, low - len(state)), count)
+        word: Any = Cat(state, Const(1, low - len(state)), count)
 
         here = Signal()
         m.d.sync += here.eq(self.i.read & (self.i.address == LINE_STATUS_OFFSET))
