@@ -1,14 +1,17 @@
 """The movers access the memory once for each part of a request, in order, at any alignment."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.back import rtlil
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.data_mover import DataMover
 from bitlane_rtl.link.word_mover import WordMover
@@ -201,6 +204,14 @@ def test_cycles(width: int, size: int) -> None:
     assert (read[1] - read[0], read[2] - read[1]) == (12 + 4, words - 1)
     assert (write[1] - write[0], write[2] - write[1]) == (1, words - 1 + 12 + 2)
     assert misaligned[2] - misaligned[0] == read[2] - read[0] + 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_buffer_is_as_small_as_the_beats_of_a_read_allow(width: int) -> None:
+    mover = DataMover(Configuration(data_width=width, address_width=16, memory_bytes=1 << 16))
+    memories = re.findall(r"memory width (\d+) size (\d+)", rtlil.convert(mover))
+    beats = FRAME_DATA_BYTES // (width // 8) + 1  # of data that are not aligned
+    assert memories == [(f"{width}", f"{1 << beats.bit_length()}")]
 
 
 # --- the mover of words ---------------------------------------------------------------------------

@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import Cat
+from amaranth.lib.data import Layout
 
 from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.stream_unit.assembler import PacketAssembler
 from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
-from bitlane_rtl.stream_unit.registers import STREAM_IDENTITY, StreamRegisters, stream_registers
+from bitlane_rtl.stream_unit.packets import PacketFlags
+from bitlane_rtl.stream_unit.registers import (
+    FLAG_FIELDS,
+    STREAM_IDENTITY,
+    StreamRegisters,
+    stream_registers,
+)
 from bitlane_rtl.stream_unit.unit import StreamUnit
 from support.rtl.packets import EMPTY, HOLES, REFUSED, UNEQUAL, Beat, Traffic, control, exchange
 from support.rtl.streams import Sink, Source, Stalls, channel, compiled, elaborated, simulate
@@ -312,4 +319,9 @@ def test_flags_stay_until_they_are_cleared() -> None:
         assert await host.read("FLAGS") == 0b1001
         assert await host.read("PACKETS") == 4
 
-    check(LOGIC, bench)
+    simulate(circuit, check)
+
+
+def test_a_register_has_the_flags_in_their_order() -> None:
+    flags = [(name, field.offset, field.width) for name, field in Layout.cast(PacketFlags)]
+    assert [(each.name.lower(), each.low, each.width) for each in FLAG_FIELDS] == flags
