@@ -140,8 +140,7 @@ class DatagramSocket:
             while step and end + DATAGRAM_BYTES <= _BUFFER_BYTES:
                 size = self._socket.recv_into(self._buffer[end:])
                 if size != step:
-                    if end > start:
-                        found.append(Batch(self._buffer[start:end], step))
+                    found.append(Batch(self._buffer[start:end], step))
                     start, step = end, size
                 end += size
         if end > start:

@@ -28,11 +28,10 @@ class Sender:
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
         self._shrunk_at = 0
-        self._any_lost = False
 
     def batches(self, transfers: TransferQueue) -> list[Batch]:
         """Return the packets to send: lost ones, then as much of ``transfers`` as fits."""
-        batches = self._repeat() if self._any_lost else []
+        batches = self._repeat()
         while (pending := self._gather(transfers)) is not None:
             batches.append(pending.batch)
             if pending.fragments[-1].lead and self._is_long(transfers):
@@ -46,7 +45,6 @@ class Sender:
             self._shrunk_at = self._transmissions
             self.sizer.on_loss()
         pending.lost = True
-        self._any_lost = True
 
     def ahead(self, transfers: TransferQueue, packets: int) -> tuple[Pending, int] | None:
         """Encode up to ``packets`` packets of the next write, and send and record nothing.
@@ -168,12 +166,10 @@ class Sender:
 
     def _repeat(self) -> list[Batch]:
         batches: list[Batch] = []
-        self._any_lost = False
         position = 0
         for pending in self._flight.batches:
             if pending.lost:
                 if position >= self.sizer.packets:
-                    self._any_lost = True
                     break
                 pending.transmission = self._transmissions + 1
                 self._transmissions += pending.packets
