@@ -49,6 +49,7 @@ def test_numbers_are_compared_by_their_value(device: Device, kind: str, number: 
         # NumPy compares truth values with integers of 64 bits alone.
         expected = (a.astype("u1") if kind == "?" else a) == number
     assert same((x == number).get(), expected)
+    assert same(np.equal(x, number).get(), expected)
     assert same((number != x).get(), ~expected)
     assert len(passes(x == number)) == 1
 

@@ -351,6 +351,17 @@ def test_a_loss_after_a_longer_time_than_the_timeout_is_repeated(line: ModelSock
     expect_write(link, line.board.device, DATA, 5)
 
 
+def test_the_answers_tell_when_one_is_missing(line: ModelSocket) -> None:
+    line.now = 1000.0
+    link = line.link()
+    expect_write(link, line.board.device, DATA, 5)
+    line.up = nth(25, lambda x: [])
+    start = line.now
+    expect_write(link, line.board.device, DATA, 5)
+    assert link.counts.repeated
+    assert line.now - start < 0.5
+
+
 def test_what_follows_the_next_answers_is_read(line: ModelSocket) -> None:
     link = line.link()
     line.down = nth(14, lambda x: [x[0][:-4], *x[1:]])

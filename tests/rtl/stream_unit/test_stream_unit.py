@@ -319,7 +319,7 @@ def test_flags_stay_until_they_are_cleared() -> None:
         assert await host.read("FLAGS") == 0b1001
         assert await host.read("PACKETS") == 4
 
-    simulate(circuit, check)
+    check(LOGIC, bench)
 
 
 def test_a_register_has_the_flags_in_their_order() -> None:
