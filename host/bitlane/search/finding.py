@@ -103,7 +103,7 @@ class Finder:
         driver, stride = self._database.driver, self._database.stride
         if not queries or not _count(blocks, rows):
             return AccessPlan([], 0)
-        copies = self._database.gathers and self._most_gathered(backend) > 0
+        copies = self._database.gathers and bool(self._most_gathered(backend))
         if isinstance(backend, SearchArrayBackend):
             costs = AccessCosts.of_array(driver, stride, queries, backend.array, copies=copies)
         else:
