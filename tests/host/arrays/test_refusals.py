@@ -207,6 +207,7 @@ xp.linspace(0, 1, -1)  # ShapeError: num: -1; expected 0 or more
 xp.linspace(1j, 2, 3)  # DataTypeError: linspace:
 xp.linspace(0, 1, 2.5)  # DataTypeError: linspace:
 xp.take(x, x[0])  # ShapeError: axis: None
+xp.take(x, [4], axis=1)  # ArrayIndexError: index: 4 for axis 1
 xp.finfo(xp.uint8)  # DataTypeError: x: uint8; expected a float type
 np.concatenate([x, x.get().astype("c16")])  # DataTypeError: arrays: data type complex128; expected
 np.concatenate([x, np.full((3, 4), None)])  # DataTypeError: arrays: data type object; expected

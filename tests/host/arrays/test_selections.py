@@ -181,6 +181,12 @@ def test_explain_names_the_selections(device: Device) -> None:
     assert same(many.get(), a[chosen])
 
 
+def test_a_selection_is_explained_as_if_it_began_with_a_beat(device: Device) -> None:
+    table = bitlane.explain(device.asarray(random((9, 64), "u1"))[[0, 2, 7]]).splitlines()
+    # Three runs of 8 beats; another place would take a beat more of each.
+    assert table[1].split()[-5:] == ["3", "3", "192", "192", "41"]
+
+
 def test_a_selection_keeps_its_indices(device: Device) -> None:
     a = random((6, 50), "u1")
     x = device.asarray(a)

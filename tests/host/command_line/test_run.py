@@ -366,6 +366,12 @@ def test_lower_prints_the_commands_of_each_group(run: CommandLine) -> None:
     assert "  0 AND, 8 bits, run 32, fence" in lines
 
 
+def test_lower_takes_a_group_that_reads_all_values(terminal: Terminal) -> None:
+    model = model_of([node("Not", "a", "y")], {"a": ("?", [5])}, {"y": ("?", [5])})
+    Path("n.onnx").write_bytes(model.SerializeToString())
+    assert "  0 XOR, 8 bits, run 5, fence" in terminal("lower", "n.onnx").splitlines()
+
+
 def test_run_says_what_is_not_checked(run: CommandLine) -> None:
     code, out, err = run(*RUN_MIXED, "reference")
     assert (code, err) == (0, "")
