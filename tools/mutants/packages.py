@@ -111,6 +111,7 @@ _HOST = {
         "tests/host/arrays/test_protocols.py",
         "tests/host/arrays/test_types.py",
         "tests/host/arrays/test_keywords.py",
+        "tests/host/arrays/test_refusals.py",
         "tests/host/arrays/test_calls.py",
         "tests/host/arrays/test_refusals.py",
     ),
@@ -127,9 +128,15 @@ _HOST = {
         "tests/host/streaming",
     ),
     "closeable.py": ("tests/host/api/test_device.py", "tests/host/driver/test_driver.py"),
+    "compiler/": (
+        "tests/host/compiler",
+        "tests/host/arrays/test_selections.py",
+        "tests/host/arrays/test_sums.py",
+    ),
     "dask/": ("tests/system/test_dask.py",),
     "api/default.py": ("tests/host/api/test_device.py", "tests/host/arrays/test_array.py"),
     "demo/": ("tests/host/test_demo.py",),
+    "onnx/": ("tests/host/onnx", "tests/host/command_line/test_run.py"),
     "pool/": (
         "tests/host/pool/test_pool.py",
         "tests/system/test_pool.py",
@@ -139,6 +146,7 @@ _HOST = {
         "tests/host/profile/test_disassembly.py",
         "tests/system/test_profile.py",
     ),
+    "search/request.py": ("tests/host/search", "tests/host/pool/test_pool.py"),
     "text.py": ("tests/host/command_line/test_cli.py", "tests/host/test_terminal.py"),
     "validate/": ("tests/host/test_validate.py",),
 }

@@ -40,6 +40,7 @@ _BOARD = (
 
 _NETWORK = (_REFUSED, "tests/rtl/ethernet", "tests/rtl/link")
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
+_QUERIES = "tests/rtl/ethernet/test_queries.py"
 _MAC_UNITS = (
     "ethernet/gmii.py",
     "ethernet/mac_receiver.py",
@@ -53,7 +54,6 @@ _CROSSINGS = (
 )
 _PACKET_UNITS = (
     "ethernet/byte_sum.py",
-    "ethernet/frame_parser.py",
     "ethernet/packet_builder.py",
     "ethernet/packet_router.py",
     "link/packets.py",
@@ -84,6 +84,8 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/control",
     ),
     "abi/rows.py": ("tests/host/test_validate.py",),
+    "abi/line_status.py": ("tests/rtl/ethernet/test_line_status.py",),
+    "abi/queries.py": (_QUERIES,),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bit_unit/beat_pairs.py": ("tests/rtl/bit_unit/test_shift.py",),
@@ -109,6 +111,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "datapath/stages.py": ("tests/rtl/datapath/test_reader.py", "tests/rtl/test_engine.py"),
     **dict.fromkeys(_PACKET_UNITS, _PACKETS),
+    "ethernet/frame_parser.py": (*_PACKETS, _QUERIES),
     **dict.fromkeys(_REQUEST_UNITS, _REQUESTS),
     **dict.fromkeys(_CROSSINGS, ("tests/rtl/ethernet/test_crossings.py",)),
     **dict.fromkeys(_MAC_UNITS, ("tests/rtl/ethernet/test_mac.py",)),
