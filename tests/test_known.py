@@ -13,7 +13,7 @@ from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
 
-pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [pytest.mark.any_rtl, pytest.mark.any_face, pytest.mark.reads()]
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,9 +42,12 @@ FILES = {
     "tests/host/test_command.py": "from subprocess import run",
     "tests/host/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_circuit",
     "tests/boards/test_flow.py": "import bitlane, pytest\npytestmark = pytest.mark.any_face",
+    "tests/boards/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_rtl",
+    "tests/docs/test_page.py": "import pytest\nPAGE = __file__, pytest.mark.reads('docs/page.md')",
     "tests/docs/test_pages.py": "PAGES = __file__",
     "rtl/bitlane_rtl/abi.py": "",
     "rtl/bitlane_rtl/datapath/writer.py": "",
+    "rtl/bitlane_rtl/streams/buffers.py": "",
     "rtl/bitlane_rtl/table.csv": "",
     "cppsim/src/cppsim/code.h": "",
     "sim/bitlane_sim/device.py": "",
@@ -57,9 +60,11 @@ MODULES = [name for name in FILES if "test_" in name]
 ALL = set(MODULES)
 OF_CPPSIM = "cppsim/tests/test_pages.py"
 OF_EVERYTHING = {"tests/docs/test_pages.py", "tests/alone/test_runner.py"}
-OF_BOTH = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
+OF_A_PAGE = "tests/docs/test_page.py"
+OF_BOTH = {"tests/host/test_driver.py", "tests/host/test_command.py", OF_A_PAGE, *OF_EVERYTHING}
 OF_A_CIRCUIT = {"tests/boards/test_flow.py", *OF_BOTH}
-OF_A_FACE = {"tests/host/test_tool.py", *OF_BOTH}
+OF_A_STREAM = {"tests/host/test_tool.py", *OF_A_CIRCUIT}
+OF_A_FACE = {"tests/host/test_tool.py", "tests/boards/test_tool.py", *OF_BOTH}
 OF_THE_PRODUCT = OF_A_CIRCUIT | OF_A_FACE
 
 
@@ -108,6 +113,7 @@ def before(project: Path) -> dict[str, str]:
         ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", *OF_EVERYTHING}),
         ("rtl/bitlane_rtl/abi.py", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         ("rtl/bitlane_rtl/datapath/writer.py", {"tests/rtl/test_unit.py", *OF_A_CIRCUIT}),
+        ("rtl/bitlane_rtl/streams/buffers.py", {"tests/rtl/test_unit.py", *OF_A_STREAM}),
         ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         (
             "cppsim/src/cppsim/code.h",
@@ -119,7 +125,7 @@ def before(project: Path) -> dict[str, str]:
         ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
         ("host/bitlane/driver.py", OF_THE_PRODUCT),
         ("host/bitlane/arrays/array.py", OF_A_FACE),
-        ("docs/page.md", OF_EVERYTHING),
+        ("docs/page.md", {OF_A_PAGE, *OF_EVERYTHING}),
         ("new.txt", OF_EVERYTHING),
     ],
 )
@@ -135,6 +141,12 @@ def test_a_module_depends_on_what_it_imports(
     else:
         path.unlink()
     assert {name for name in MODULES if before[name] != after[name]} == expected
+
+
+def test_what_a_module_says_that_it_reads_is_there(project: Path) -> None:
+    (project / "docs" / "page.md").unlink()
+    with pytest.raises(ValueError, match=r"test_page\.py: .* names \['docs/page\.md'\]"):
+        digests(project)
 
 
 def test_a_module_depends_on_the_versions_of_all_tools(

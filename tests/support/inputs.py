@@ -15,8 +15,12 @@ one another by name, as devices and commands, which no import shows.
 
 Files of cppsim, a project of its own, depend on no folder outside it.
 
-A module with the mark ``any_circuit`` tests a tool on any circuit, and one with ``any_face`` tests
-what lies below or beside the faces of the host: the folders of the mark in `MARKS` do not count.
+A module with the mark ``any_circuit`` tests a tool on any circuit, one with ``any_rtl`` a tool that
+never looks into `rtl`, and one with ``any_face`` what lies below or beside the faces of the host:
+the folders of the mark in `MARKS` do not count.
+
+A module with the mark ``reads(*names)`` reads no files by ``__file__``, its own or that of a module
+which it imports, but those of `PRODUCT` and ``names``, files and folders.
 
 Versions of Python, of all installed distributions and of the C++ compiler are part of each digest.
 """
@@ -48,14 +52,21 @@ CPPSIM = "cppsim"
 ENGINE = ("addresses", "bit_unit", "control", "datapath", "search")
 """Folders of the engine's parts, which tools know by what the engine computes alone."""
 
+OTHER_PARTS = ("bus", "ethernet", "link", "ports", "serial", "stream_unit", "streams")
+"""Folders of `rtl` beside the engine's, but the binary interface."""
+
 FACES = ("arrays", "compiler", "dask", "dml", "model_file", "onnx", "pool", "profile", "search")
 """Folders of the host's faces, which circuits, boards and their tools never call."""
 
 MARKS = {
     "any_circuit": {f"rtl/bitlane_rtl/{folder}" for folder in ENGINE},
+    "any_rtl": {f"rtl/bitlane_rtl/{folder}" for folder in (*ENGINE, *OTHER_PARTS)},
     "any_face": {f"host/bitlane/{folder}" for folder in FACES},
 }
 """The folders that do not count, by the mark of the module."""
+
+READS = "pytest.mark.reads"
+"""The mark that names the files and folders which a module reads."""
 
 OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
 """Packages that may load any other."""
@@ -106,9 +117,18 @@ class Inputs:
         self._read = functools.cache(_File)
 
     def digest(self, module: Path) -> str:
-        """Return the SHA-256 of all that the result of the test module ``module`` depends on."""
+        """Return the SHA-256 of all that the result of the test module ``module`` depends on.
+
+        Raises ``ValueError`` if its mark `READS` names what is not there.
+        """
         files = self._closure([module, *self._conftests(module)])
         places = {place for file in files for place in self._places(file)}
+        if (reads := self._read(module).reads) is not None:
+            if gone := [
+                each for each in reads if not any(_is_below(x, {each}) for x in self._sums)
+            ]:
+                raise ValueError(f"{module}: {READS} names {gone}, which are not there")
+            places = (places - {""}) | {*PRODUCT, *reads}
         names = {str(file.relative_to(self._root)) for file in files}
         names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
@@ -178,12 +198,15 @@ class _File:
         Folders and files of the product; "" is everything.
     left_out : set of str
         Folders that do not count, as its marks say.
+    reads : set of str or None
+        What its mark `READS` names, None without the mark.
     """
 
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         self.imports, self.named = set[str](), set[str]()
         self.left_out = set[str]()
+        self.reads: set[str] | None = None
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 self.imports |= {alias.name for alias in node.names}
@@ -191,6 +214,9 @@ class _File:
                 base = "." * node.level + (node.module or "")
                 dot = "." if node.module else ""
                 self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == READS:
+                inside = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+                self.reads = set(map(str, inside))
             elif isinstance(node, ast.Attribute):
                 self.left_out |= MARKS.get(node.attr, set())
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
