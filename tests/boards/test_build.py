@@ -33,7 +33,7 @@ from bitlane_rtl.abi import Op
 from support.boards.board_builds import built
 from support.command_line import CommandLine
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [pytest.mark.slow, pytest.mark.any_rtl, pytest.mark.any_face, pytest.mark.reads()]
 
 NAME = "hx8k"
 

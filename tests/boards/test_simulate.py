@@ -30,7 +30,12 @@ from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ecp5, ice40, 
 from support.command_line import CommandLine
 from support.sim.answerer import Answerer, Store, answers
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_circuit,
+    pytest.mark.any_face,
+    pytest.mark.reads("examples"),
+]
 
 CASES = [
     ("hx8k", Store.BLOCK),

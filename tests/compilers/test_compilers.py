@@ -17,7 +17,15 @@ from pathlib import Path
 import pytest
 
 # One worker runs all, as it makes the environment without a compiler once.
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_rtl,
+    pytest.mark.any_face,
+    pytest.mark.reads(
+        *("README.md", "LICENSE", "cppsim", "tests/boards/conftest.py", "tests/boards/pins"),
+        *("tests/sim/device", "tests/support"),
+    ),
+]
 
 ROOT = Path(__file__).parents[2]
 

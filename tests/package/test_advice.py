@@ -21,7 +21,7 @@ from support.docs.pages import ROOT
 
 from .cases import CLONE, MESSAGES, SHOWN, Message, Shown
 
-pytestmark = pytest.mark.any_circuit
+pytestmark = pytest.mark.any_rtl
 
 INSTALL = (sys.executable, "-m", "pip", "--python")
 

@@ -30,7 +30,11 @@ XOR = ["--stream", "--data-width", "8", "--ops", "xor"]
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
 
-pytestmark = [pytest.mark.usefixtures("in_an_empty_folder"), pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.usefixtures("in_an_empty_folder"),
+    pytest.mark.any_face,
+    pytest.mark.reads(),
+]
 
 
 @pytest.fixture(scope="module")

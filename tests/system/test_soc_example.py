@@ -8,7 +8,12 @@ import pytest
 
 from support.processes import succeed
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_circuit,
+    pytest.mark.any_face,
+    pytest.mark.reads("examples"),
+]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "soc"
 

@@ -57,7 +57,7 @@ from support.sim.answerer import Store
 from support.sim.flip_copies import COPIES
 from support.watched import bounds_of, walk_of
 
-pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [pytest.mark.any_rtl, pytest.mark.any_face, pytest.mark.reads("tests/support/sim")]
 
 HX8K = boards()["hx8k"].configuration
 FULL = replace(full(), memory_bytes=1 << 14)

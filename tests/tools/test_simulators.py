@@ -33,7 +33,12 @@ from support.processes import succeed
 from support.sim.harnesses import quiet
 from support.zoo import Memories, Partly, Registers, stimuli
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_rtl,
+    pytest.mark.any_face,
+    pytest.mark.reads("docs", "tools/simulators"),
+]
 
 TOOLS = Path(run.__file__).parents[1]
 

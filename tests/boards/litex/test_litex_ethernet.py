@@ -19,7 +19,12 @@ from support.ethernet.packets import BOARD, BOARD_IP, answer, arp, datagram, ech
 from support.ethernet.verilog import CONFIGURATION
 from support.serial.frames import hello, read, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_circuit,
+    pytest.mark.any_face,
+    pytest.mark.reads("tests/support/boards"),
+]
 
 SESSION = 0x12345678
 

@@ -21,6 +21,7 @@ from support.boards.litex import PAGE, Simulated, served
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.reads("docs", "examples"),
     pytest.mark.rotates(1),  # all tests choose the same board
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
 ]

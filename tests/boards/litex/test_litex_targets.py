@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.any_face,
     pytest.mark.slow,
     pytest.mark.any_circuit,
+    pytest.mark.reads("docs", "examples"),
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),
 ]

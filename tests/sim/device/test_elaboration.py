@@ -24,7 +24,7 @@ from support.host.hostile import damaged
 from support.processes import succeed
 from support.seeds import seeds, slow
 
-pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
+pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face, pytest.mark.reads()]
 
 SMALL = Configuration(
     data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT})

@@ -24,7 +24,7 @@ from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 from cppsim import ReferenceModel
 from support.seeds import slow
 
-pytestmark = pytest.mark.any_face
+pytestmark = [pytest.mark.any_face, pytest.mark.reads("examples")]
 
 TWO_PORTS = Configuration(
     data_width=32,
