@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,22 @@ SHAPES = [
     ((1,) * 8, (1,)),
     ((0, 7), (7,)),
     ((3, 0, 2), ()),
-    *(slow(pair) for pair in (((3000, 40), (40,)), ((1, 90_000), (2, 1)), ((), (60_000,)))),
 ]
-"""Shapes that broadcast. A pool cuts the last ones."""
+"""Shapes that broadcast."""
+
+LARGE = [((3000, 40), (40,)), ((1, 90_000), (2, 1)), ((), (60_000,))]
+"""Shapes that a pool cuts."""
+
+OTHER_KINDS = ("i2", ">u8")
+
+
+def _operands() -> Iterator[Any]:
+    """Yield shapes and types; the full tier has half of those beyond the quick ones, in turn."""
+    yield from ((shapes, "u4") for shapes in SHAPES)
+    more = [*product(SHAPES, OTHER_KINDS), *product(LARGE, ("u4", *OTHER_KINDS))]
+    for number, pair in enumerate(more):
+        marks = [] if number % 4 in (0, 3) else [pytest.mark.deep]
+        yield pytest.param(*pair, marks=[pytest.mark.slow, *marks])
 
 
 @contextmanager
@@ -109,8 +123,7 @@ def results(name: str, *operands: Any, **options: Any) -> NDArray[Any]:
     return found if name in ("bit_count", *SUMS) else found.view(operands[0].dtype)
 
 
-@pytest.mark.parametrize("shapes", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["u4", slow("i2"), slow(">u8")])
+@pytest.mark.parametrize(("shapes", "kind"), [*_operands()], ids=str)
 def test_operands_broadcast(compute: Compute, shapes: Any, kind: str) -> None:
     a, b = random(shapes[0], kind, 1), random(shapes[1], kind, 2)
     for name, numpys in OPERATORS.items():
