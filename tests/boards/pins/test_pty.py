@@ -73,7 +73,7 @@ def test_clients_that_know_nothing_of_terminals_get_every_byte_as_it_is(server: 
 def test_a_client_at_another_speed_gets_nothing_right(server: PtyServer, baud: int) -> None:
     data = random.Random(9).randbytes(20)
     with serving(server):
-        with Serial(server.name, baud, timeout=0.5) as port:
+        with Serial(server.name, baud, timeout=0.25) as port:
             port.write(data)
             assert port.read(len(data)) != bytes(answers(data))
     assert server.simulation.divider == pytest.approx(CLOCK_HZ / baud)
