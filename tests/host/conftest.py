@@ -8,7 +8,7 @@ import pytest
 
 from bitlane import Device
 from bitlane.driver import Driver
-from bitlane.links.link import Link
+from bitlane.links import Link
 from support.command_line import CommandLine
 from support.host.arrays import model
 from support.host.model_link import ModelLink

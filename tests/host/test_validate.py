@@ -11,7 +11,7 @@ import bitlane.command_line.validate
 from bitlane import reference
 from bitlane.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
-from bitlane.links.link import BytesLike
+from bitlane.links import BytesLike
 from bitlane.validate.link import check_bandwidth
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from bitlane.command_line.cli import main
-from bitlane.links.link import Link
+from bitlane.links import Link
 
 
 class Ran(NamedTuple):

@@ -17,7 +17,7 @@ import bitlane_sim
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from bitlane.driver import Write
-from bitlane.links.link import Link
+from bitlane.links import Link
 from bitlane.model_file import load_model, prepare, run
 from bitlane_rtl.abi import CONTROL_BASE, register
 from support.system.devices import noise, opened, simulator_of

@@ -11,7 +11,7 @@ from bitlane import dml
 from bitlane.command_line import cli
 from bitlane.command_line.cli import DONE
 from bitlane.driver import RecordingDriver
-from bitlane.links.link import open_link
+from bitlane.links import open_link
 from bitlane.model_file import load_model, prepare, run
 from bitlane.profile.activity import bursts, busy_spans, ports, recorded_commands, stalls
 from support.command_line import CommandLine

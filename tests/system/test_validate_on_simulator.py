@@ -7,7 +7,7 @@ import pytest
 
 import bitlane
 from bitlane.driver import Driver
-from bitlane.links.link import open_link
+from bitlane.links import open_link
 from bitlane.validate.link import check_bandwidth, check_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session

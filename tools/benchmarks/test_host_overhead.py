@@ -17,7 +17,7 @@ import bitlane
 from benchmarks.timing import fastest
 from bitlane import Device, dml
 from bitlane.driver import Driver
-from bitlane.links.link import Link
+from bitlane.links import Link
 from support.host.line import LeanLink
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from litex.tools.litex_client import RemoteClient
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
+from bitlane.links import BytesLike, Link
 from bitlane.links.url import (
     LONGEST_SECONDS,
     DeviceUrl,

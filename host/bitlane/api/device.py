@@ -27,7 +27,7 @@ from ..arrays.distances import count_ones, count_shared
 from ..closeable import Closeable
 from ..driver import Driver
 from ..errors import LinkError
-from ..links.link import open_link
+from ..links import open_link
 from ..search import SearchRequest, Selection, search_once
 from ..streaming.distances import jaccard_index, sum_rows
 from ..streaming.eager import Target, compute

@@ -10,7 +10,7 @@ from .. import dml
 from ..driver import Control, DryRunDriver, Geometry
 from ..driver.dry_run import LARGEST
 from ..errors import BitlaneError, ModelFileError
-from ..links.link import open_link
+from ..links import open_link
 from ..model_file import prepare
 from ..model_file.parse import read_model
 from ..text import printable

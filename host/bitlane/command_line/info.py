@@ -17,7 +17,7 @@ from bitlane_rtl.abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET
 from ..api.default import default_url
 from ..driver import ArraySizes, Control, Geometry, status_name
 from ..errors import LinkError
-from ..links.link import ENTRY_POINT_GROUP, Link, open_link
+from ..links import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__
 from .cli import DONE, Group, Subparsers
 

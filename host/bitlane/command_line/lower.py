@@ -8,7 +8,7 @@ import argparse
 from ..api.default import default_url
 from ..driver import Control
 from ..errors import BitlaneError
-from ..links.link import open_link
+from ..links import open_link
 from ..model_file import load_model
 from ..profile.disassembly import disassemble, lower_model
 from .cli import DONE, Group, Subparsers

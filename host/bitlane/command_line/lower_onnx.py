@@ -6,7 +6,7 @@ from ..compiler.listing import list_commands
 from ..compiler.nodes import Expression
 from ..driver import Control, Geometry
 from ..errors import BitlaneError
-from ..links.link import open_link
+from ..links import open_link
 from ..onnx import OnnxError, load
 from ..onnx.cut import read_graph
 from ..onnx.dry import run_dry

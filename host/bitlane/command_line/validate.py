@@ -6,7 +6,7 @@ from typing import Final
 from ..driver import Driver
 from ..errors import BitlaneError
 from ..files import parse_size
-from ..links.link import open_link
+from ..links import open_link
 from ..validate.report import validate
 from ..validate.session import Session
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number

@@ -10,7 +10,7 @@ from math import prod
 from bitlane_rtl.abi import RECORD_BYTES, Mode
 
 from ..driver import Abilities, Command, Walk, encode
-from ..links.link import Link
+from ..links import Link
 from ..links.predicted import duration
 from ..lowering import View, insert_fences
 from ..lowering.cost import cycles

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..driver import Abilities, Command
-from ..links.link import Link
+from ..links import Link
 from ..lowering.cost import beats
 
 

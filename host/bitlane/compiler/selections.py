@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..driver import Abilities, Command, Driver, Storage
-from ..links.link import Link
+from ..links import Link
 from ..lowering import BlockOffsets, ByteOffsets, Moves, View, group_moves, lower_moves, span
 from ..lowering.offsets import in_bytes
 from .nodes import Expression, Selected, Stored, reach

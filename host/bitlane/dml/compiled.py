@@ -29,7 +29,7 @@ from ..compiler.nodes import (
 from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
 from ..driver import Abilities
 from ..errors import DmlError
-from ..links.link import Link
+from ..links import Link
 from ..lowering import Options, View, order_of, packed_strides
 from .buffer import Buffer, Parent
 from .graph import Connections, Port

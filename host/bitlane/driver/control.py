@@ -7,7 +7,7 @@ from bitlane_rtl.abi import CONTROL_BASE, REGISTERS, WORD_BYTES, Access, Port, R
 from bitlane_rtl.abi import register as find_register
 
 from ..errors import LinkError
-from ..links.link import Link
+from ..links import Link
 from .geometry import Geometry
 
 _STATE_START: Final = find_register("STATUS").offset

@@ -20,7 +20,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
 from ..closeable import Closeable
 from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
-from ..links.link import BytesLike, Link
+from ..links import BytesLike, Link
 from ..links.url import LONGEST_SECONDS
 from ..terminal import timed
 from .allocator import Allocation, Allocator

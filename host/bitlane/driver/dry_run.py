@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE, MAX_LOOPS
 
-from ..links.link import BytesLike, Link
+from ..links import BytesLike, Link
 from .commands import Command
 from .driver import Driver
 from .geometry import Geometry

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import NoReturn, Protocol
 from weakref import WeakSet
 
-from ..links.link import Link, opened_elsewhere
+from ..links import Link
+from ..links.link import opened_elsewhere
 
 
 class _Locked(Protocol):

@@ -16,7 +16,7 @@ from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES,
 from bitlane_rtl.abi import register as find_register
 
 from ..errors import DeviceError, DeviceFault, DeviceTimeout, LinkError
-from ..links.link import BytesLike, Link
+from ..links import BytesLike, Link
 from .commands import Command, encode
 from .control import Control, describe, status_name
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import WITHOUT_CIRCUIT, BytesLike, Link
+from bitlane.links import WITHOUT_CIRCUIT, BytesLike, Link
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options, printable
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES

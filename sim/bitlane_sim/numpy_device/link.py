@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
+from bitlane.links import BytesLike, Link
 from bitlane.links.predicted import Predicted
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options

@@ -14,7 +14,7 @@ import pytest
 
 from bitlane.command_line.cli import main
 from bitlane.errors import LinkError
-from bitlane.links.link import Link, open_link
+from bitlane.links import Link, open_link
 from bitlane_rtl.abi import ABI_VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]

@@ -14,7 +14,7 @@ from bitlane.api.device import open_driver
 from bitlane.command_line.cli import DONE, main
 from bitlane.driver import Command, Driver
 from bitlane.errors import DeviceError, LinkError
-from bitlane.links.link import Link, open_link
+from bitlane.links import Link, open_link
 from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import ABI_VERSION, Op
 from support.boards.litex import PAGE, Simulated, served

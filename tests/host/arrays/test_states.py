@@ -27,7 +27,7 @@ from bitlane.arrays import elementwise as operations
 from bitlane.arrays import value
 from bitlane.compiler.nodes import Expression, apply
 from bitlane.driver import Driver
-from bitlane.links.link import BytesLike
+from bitlane.links import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same
 from support.host.interrupts import attempt

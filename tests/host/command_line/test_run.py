@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from bitlane.links.link import Link
+from bitlane.links import Link
 from bitlane.model_file import ModelFileError, load_model
 from bitlane.onnx.whole import OTHERWISE
 from bitlane_rtl.abi import Op

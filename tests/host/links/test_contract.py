@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
+from bitlane.links import BytesLike
 from bitlane.links.datagram_socket import DatagramSocket
-from bitlane.links.link import BytesLike
 from bitlane.links.remote_link import RemoteLink
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE

@@ -16,11 +16,10 @@ import serial
 
 import bitlane
 from bitlane.errors import BoardInUseError, LinkError
+from bitlane.links import open_link, udp
 from bitlane.links import serial as serial_module
-from bitlane.links import udp
 from bitlane.links.datagram_socket import DatagramSocket, _calls
 from bitlane.links.line import Batch
-from bitlane.links.link import open_link
 from bitlane_rtl.abi import ABI_VERSION, IDENTITY
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
 from support.board.driver import DriverDevice

@@ -9,8 +9,8 @@ import pytest
 import bitlane_sim.device.link
 import bitlane_sim.device.simulator
 from bitlane.errors import LinkError
-from bitlane.links.link import WITHOUT_CIRCUIT
-from bitlane.links.link import open_link as open_any
+from bitlane.links import WITHOUT_CIRCUIT
+from bitlane.links import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.device.link import open_link

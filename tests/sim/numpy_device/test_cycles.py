@@ -13,7 +13,7 @@ import pytest
 
 import bitlane
 from bitlane.driver import Command, Driver, RecordingDriver, Walk, encode
-from bitlane.links.link import open_link
+from bitlane.links import open_link
 from bitlane.profile.activity import RecordedCommand, busy_spans, ports, recorded_commands
 from bitlane_boards import boards
 from bitlane_rtl.abi import Lane, Op, register

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bitlane.links.link import BytesLike
+from bitlane.links import BytesLike
 from bitlane_rtl.abi import (
     BIT_OPS,
     COMPLETION_OFFSET,

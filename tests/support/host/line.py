@@ -9,7 +9,7 @@ import numpy as np
 
 from bitlane import Device
 from bitlane.driver import Driver
-from bitlane.links.link import BytesLike
+from bitlane.links import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.model_link import Bytes, ModelLink
 from support.record import Record

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.driver import Allocation, Driver
-from bitlane.links.link import BytesLike, Link
+from bitlane.links import BytesLike, Link
 from bitlane_rtl.abi import (
     BEATS_PER_BLOCK,
     BIT_OPS,

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
-from bitlane.links.link import Link
+from bitlane.links import Link
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import SESSION_SECONDS
 from support.board.line import Fault, ModelLine, ModelPort, ModelSocket

@@ -9,7 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from bitlane.links.link import Link
+from bitlane.links import Link
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.flow.top import BURSTS, SINGLE_PORT
 from bitlane_boards.predicted import predicted_boards
