@@ -16,8 +16,7 @@ from .control.retirement import Retirement
 from .control.ring import Completions, Ring
 from .control.sequencer import Sequencer, ring_columns
 from .datapath.datapath import DataPath
-from .ports.read_arbiter import ReadArbiter
-from .ports.signatures import ControlPort, ReadPort, WritePort
+from .ports import ControlPort, ReadArbiter, ReadPort, WritePort
 
 __all__ = ["Engine"]
 

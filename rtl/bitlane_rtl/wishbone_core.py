@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .bus.wishbone import Wishbone, WishboneControl, WishboneManager
 from .configuration import Configuration
 from .engine import Engine
-from .ports.signatures import CONTROL_ADDRESS_WIDTH
+from .ports import CONTROL_ADDRESS_WIDTH
 
 __all__ = ["WishboneCore"]
 

@@ -9,7 +9,7 @@ from bitlane_rtl.addresses.bursts import Splitter
 from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.register_slices import SkidBuffer
+from bitlane_rtl.streams import SkidBuffer
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction, Reached

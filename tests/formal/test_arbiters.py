@@ -4,8 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
-from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from bitlane_rtl.ports import ReadArbiter, WriteArbiter
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Claim, proofs
 from support.formal.prover import Reached

@@ -12,7 +12,7 @@ from bitlane_rtl.bit_unit.row_sum import RowSum
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.datapath.repack import Repack
-from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
+from bitlane_rtl.streams import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction, Reached

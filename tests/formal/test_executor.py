@@ -10,7 +10,7 @@ from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark, RequestHead
-from bitlane_rtl.ports.signatures import CONTROL_ADDRESS_WIDTH
+from bitlane_rtl.ports import CONTROL_ADDRESS_WIDTH
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Claim, proofs
 from support.formal.prover import Induction

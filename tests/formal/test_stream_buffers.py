@@ -4,17 +4,17 @@ from collections.abc import Callable
 
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
-from bitlane_rtl.streams.buffer import StreamBuffer
-from bitlane_rtl.streams.credit import Credit
-from bitlane_rtl.streams.fifo import Fifo
-from bitlane_rtl.streams.register_slices import (
+from bitlane_rtl.streams import (
+    Credit,
+    Fifo,
     ForwardRegister,
     HalfRateRegister,
     PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
+    StreamBuffer,
+    TwoWriteFifo,
 )
-from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Claim, proofs
 from support.formal.prover import Reached

@@ -30,8 +30,7 @@ from bitlane_rtl.search.search_array import SearchArray
 from bitlane_rtl.search.tree import CountTree
 from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
 from bitlane_rtl.stream_unit.configuration import StreamConfiguration
-from bitlane_rtl.streams.fifo import Fifo
-from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
+from bitlane_rtl.streams import Fifo, TwoWriteFifo
 from bitlane_rtl.wishbone_core import WishboneCore
 from support.rtl.sdram import CLOCK_HZ, PART
 

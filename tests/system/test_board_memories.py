@@ -19,9 +19,14 @@ from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import ControlPort, ReadPort, WordAccess, WritePort
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from bitlane_rtl.ports import (
+    ControlPort,
+    ReadArbiter,
+    ReadPort,
+    WordAccess,
+    WriteArbiter,
+    WritePort,
+)
 from bitlane_sim.campaigns.commands import move
 from cppsim import Model, Program
 

@@ -16,10 +16,9 @@ from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
-from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from bitlane_rtl.ports import ReadArbiter, WriteArbiter
 from bitlane_rtl.serial.serial_bridge import SerialBridge
-from bitlane_rtl.streams.register_slices import HalfRateRegister
+from bitlane_rtl.streams import HalfRateRegister
 
 from ..board import Board, MemoryKind
 

@@ -18,7 +18,7 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart, Sd
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.signatures import ControlPort
+from bitlane_rtl.ports import ControlPort
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.campaigns.commands import move
 from cppsim.errors import SimulationError

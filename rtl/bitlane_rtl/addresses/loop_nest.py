@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode
 from ..command import STREAMS, LoopRegisters, StreamFlags
 from ..configuration import Configuration
-from ..streams.buffer import Stage
+from ..streams import Stage
 
 __all__ = ["LoopNest", "Step"]
 

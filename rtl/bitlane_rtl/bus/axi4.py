@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..ports.signatures import ReadPort, WritePort
+from ..ports import ReadPort, WritePort
 
 __all__ = ["Axi4", "Axi4ReadManager", "Axi4WriteManager", "join_channels"]
 

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ControlPort
+from ..ports import CONTROL_ADDRESS_WIDTH, ControlPort
 
 __all__ = ["OKAY", "SLVERR", "Axi4Lite", "Axi4LiteControl"]
 

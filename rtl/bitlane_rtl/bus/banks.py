@@ -19,7 +19,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.signatures import ReadPort, WritePort, memory_members
+from ..ports import ReadPort, WritePort
+from ..ports.signatures import memory_members
 from ..primitives import Ram
 
 __all__ = ["BankedMemory"]

@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import WORD_BYTES
-from ..ports.signatures import WordAccess, memory_members
+from ..ports import WordAccess
+from ..ports.signatures import memory_members
 from .sram import Sram, SramPort
 
 __all__ = ["SharedSram"]

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.signatures import ReadPort, WritePort, request, write_data
-from ..streams.fifo import Fifo
-from ..streams.register_slices import SkidBuffer
+from ..ports import ReadPort, WritePort
+from ..ports.signatures import request, write_data
+from ..streams import Fifo, SkidBuffer
 from .axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from .sdram.partial_beats import PartialBeats, replaced
 

@@ -9,10 +9,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ControlPort, ReadPort, WritePort
-from ..streams.credit import Credit
-from ..streams.fifo import Fifo
-from ..streams.register_slices import SkidBuffer
+from ..ports import CONTROL_ADDRESS_WIDTH, ControlPort, ReadPort, WritePort
+from ..streams import Credit, Fifo, SkidBuffer
 
 __all__ = ["BURSTS_PER_TURN", "Wishbone", "WishboneControl", "WishboneManager"]
 

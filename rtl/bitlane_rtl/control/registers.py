@@ -23,7 +23,7 @@ from ..abi import (
 from ..capabilities import capabilities, geometry, search
 from ..command import FaultReport
 from ..configuration import Configuration
-from ..ports.signatures import ControlPort
+from ..ports import ControlPort
 from .ring import RingWrite
 
 __all__ = ["EVENTS", "Registers"]

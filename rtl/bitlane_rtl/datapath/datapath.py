@@ -15,10 +15,10 @@ from ..addresses.loop_nest import LoopNest
 from ..bit_unit.bit_unit import BitUnit
 from ..command import STREAMS, CheckedCommand, FaultReport, LoopRegisters, StreamFormat
 from ..configuration import Configuration
-from ..ports.signatures import ReadPort, WritePort
+from ..ports import ReadPort, WritePort
 from ..search.search_array import SearchArray
+from ..streams import Credit
 from ..streams.beats import ToWrite
-from ..streams.credit import Credit
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Repack

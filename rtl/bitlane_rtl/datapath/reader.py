@@ -15,9 +15,9 @@ from ..addresses.address_generator import StreamSetup
 from ..addresses.bursts import Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
-from ..ports.signatures import ReadPort, request
-from ..streams.fifo import Fifo
-from ..streams.two_write_fifo import TwoWriteFifo
+from ..ports import ReadPort
+from ..ports.signatures import request
+from ..streams import Fifo, TwoWriteFifo
 from .placement import Placement, assign_part
 from .realigner import Aligned, Realigner
 from .spans import SpanGenerator

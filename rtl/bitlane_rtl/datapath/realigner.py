@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
 from ..configuration import Configuration
+from ..streams import Stage
 from ..streams.beats import Edge
-from ..streams.buffer import Stage
 from .placement import Placement
 
 __all__ = ["Aligned", "Realigner", "Word"]

@@ -25,17 +25,17 @@ from typing import NamedTuple
 from amaranth.hdl import ShapeLike
 
 from ..configuration import Configuration
-from ..streams.buffer import Stage
-from ..streams.fifo import Fifo
-from ..streams.register_slices import (
+from ..streams import (
+    Fifo,
     ForwardRegister,
     HalfRateRegister,
     PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
+    Stage,
+    TwoWriteFifo,
     Wire,
 )
-from ..streams.two_write_fifo import TwoWriteFifo
 
 __all__ = ["RESULTS", "Stages", "has_credit", "stages"]
 

@@ -15,10 +15,10 @@ from ..addresses.address_generator import AddressGenerator, StreamSetup
 from ..addresses.bursts import Burst, Span, Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
-from ..ports.signatures import WritePort, request, write_data
+from ..ports import WritePort
+from ..ports.signatures import request, write_data
+from ..streams import Fifo, StreamBuffer
 from ..streams.beats import ToWrite
-from ..streams.buffer import StreamBuffer
-from ..streams.fifo import Fifo
 from .stages import Stages
 
 __all__ = ["Writer"]

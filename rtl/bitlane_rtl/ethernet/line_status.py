@@ -8,7 +8,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ..abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET
-from ..ports.signatures import ControlPort
+from ..ports import ControlPort
 from .gmii import Gmii
 
 __all__ = ["LineStatus"]

@@ -36,8 +36,8 @@ from ..link.data_mover import DataMover
 from ..link.executor import RequestExecutor
 from ..link.request_reader import RequestReader
 from ..link.words import AnswerWord
-from ..ports.signatures import ControlPort, ReadPort, WritePort
-from ..streams.register_slices import ForwardRegister
+from ..ports import ControlPort, ReadPort, WritePort
+from ..streams import ForwardRegister
 from .board_addresses import BoardAddresses
 from .gmii import Gmii
 from .line_status import LineStatus

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..link.packets import PacketWord
-from ..streams.register_slices import SkidBuffer
+from ..streams import SkidBuffer
 from .board_addresses import BoardAddresses
 from .frame_parser import FrameParser
 from .gmii import Gmii

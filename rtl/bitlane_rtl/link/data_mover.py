@@ -9,9 +9,9 @@ from ..abi import BEATS_PER_BLOCK, WORD_BYTES
 from ..abi.frames import FRAME_DATA_BYTES
 from ..addresses.bursts import Splitter
 from ..configuration import Configuration
-from ..ports.signatures import ReadPort, WritePort
+from ..ports import ReadPort, WritePort
 from ..primitives import step
-from ..streams.fifo import Fifo
+from ..streams import Fifo
 from .words import DataTransfer
 
 __all__ = ["DataMover"]

@@ -15,7 +15,7 @@ from amaranth.utils import exact_log2
 from ..abi import CONTROL_BASE, WORD_BYTES
 from ..abi.frames import FRAME_DATA_BYTES, LINK_VERSION, Answer
 from ..configuration import Configuration
-from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ControlPort
+from ..ports import CONTROL_ADDRESS_WIDTH, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm
 from .memory_bounds import MemoryBounds
 from .words import (

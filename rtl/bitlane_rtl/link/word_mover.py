@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import WORD_BYTES
-from ..ports.signatures import WordAccess
+from ..ports import WordAccess
 from .words import DataTransfer
 
 __all__ = ["WordMover"]

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.fifo import Fifo
+from ..streams import Fifo
 from .signatures import ReadPort
 
 __all__ = ["ReadArbiter", "round_robin"]

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.fifo import Fifo
+from ..streams import Fifo
 from .signatures import WritePort
 
 __all__ = ["WriteArbiter"]

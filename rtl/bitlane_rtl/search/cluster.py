@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..streams.fifo import Fifo
-from ..streams.register_slices import ForwardRegister
+from ..streams import Fifo, ForwardRegister
 from .layouts import CLUSTER, Hits, Load, Sizes, Slot, Tag
 from .unit import Unit
 

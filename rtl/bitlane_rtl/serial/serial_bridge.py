@@ -12,8 +12,8 @@ from ..link.data_mover import DataMover
 from ..link.executor import RequestExecutor
 from ..link.word_mover import WordMover
 from ..link.words import RequestWord
-from ..ports.signatures import ControlPort, ReadPort, WordAccess, WritePort
-from ..streams.register_slices import HalfRateRegister
+from ..ports import ControlPort, ReadPort, WordAccess, WritePort
+from ..streams import HalfRateRegister
 from .complaint_inserter import ComplaintInserter
 from .receiver import RequestReceiver
 from .transmitter import AnswerTransmitter

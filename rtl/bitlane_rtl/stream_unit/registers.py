@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Access, Bits, Register
-from ..ports.signatures import ControlPort
+from ..ports import ControlPort
 from .configuration import PacketReduction, StreamConfiguration
 from .packets import PacketControl, PacketFlags
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..bit_unit.bit_unit import BitUnit
 from ..primitives import register
-from ..streams.register_slices import ForwardRegister, PingPongBuffer, SkidBuffer, Wire
+from ..streams import ForwardRegister, PingPongBuffer, SkidBuffer, Wire
 from .assembler import PacketAssembler
 from .configuration import StreamConfiguration
 from .join import PacketJoin

@@ -13,7 +13,7 @@ from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.signatures import ControlPort
+from bitlane_rtl.ports import ControlPort
 from cppsim import StorageAccess, StoragePort
 from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError

@@ -25,7 +25,7 @@ from bitlane_boards.flow.families import Cells
 from bitlane_boards.flow.tools import silent
 from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
-from bitlane_rtl.streams.register_slices import SkidBuffer
+from bitlane_rtl.streams import SkidBuffer
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 

@@ -16,9 +16,7 @@ from bitlane_rtl.addresses.bursts import Splitter
 from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.buffer import Stage
-from bitlane_rtl.streams.fifo import Fifo
-from bitlane_rtl.streams.register_slices import SkidBuffer
+from bitlane_rtl.streams import Fifo, SkidBuffer, Stage
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, elaborated, simulate, transfer
 from support.rtl.walks import (
     OPERAND_MODES,

@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.bus.whole_beats import Axi4WholeBeats, WholeBeats
-from bitlane_rtl.ports.signatures import ReadPort, WritePort
+from bitlane_rtl.ports import ReadPort, WritePort
 from support.rtl.bursts import BASE, BLOCKS, PARTIAL, beats_but, bursts_of, ragged, stored
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, compiled, simulate

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Lane
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath import placement
 from bitlane_rtl.datapath.realigner import Realigner
-from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
+from bitlane_rtl.streams import ForwardRegister, Wire
 from support.rtl.records import join
 from support.rtl.streams import NO_STALLS, Source, Stalls, elaborated, from_bits, simulate
 from support.seeds import slow

@@ -13,10 +13,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Repack
 from bitlane_rtl.datapath.result_decoder import DecodedResult, ResultDecoder
+from bitlane_rtl.streams import Fifo, SkidBuffer, Stage, Wire
 from bitlane_rtl.streams.beats import Result, ToWrite
-from bitlane_rtl.streams.buffer import Stage
-from bitlane_rtl.streams.fifo import Fifo
-from bitlane_rtl.streams.register_slices import SkidBuffer, Wire
 from support.rtl.records import join, random_edge
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, transfer
 

@@ -19,9 +19,8 @@ from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
-from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import ReadPort, WritePort, request
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from bitlane_rtl.ports import ReadArbiter, ReadPort, WriteArbiter, WritePort
+from bitlane_rtl.ports.signatures import request
 from support.rtl.bursts import (
     BYTES,
     WORDS,

@@ -16,18 +16,18 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.streams.buffer import StreamBuffer
-from bitlane_rtl.streams.credit import Credit
-from bitlane_rtl.streams.fifo import Fifo
-from bitlane_rtl.streams.register_slices import (
+from bitlane_rtl.streams import (
+    Credit,
+    Fifo,
     ForwardRegister,
     HalfRateRegister,
     PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
+    StreamBuffer,
+    TwoWriteFifo,
     Wire,
 )
-from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
 from support.rtl.streams import (
     NO_STALLS,
     STALLS,

@@ -28,9 +28,7 @@ from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import ControlPort
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
+from bitlane_rtl.ports import ControlPort, ReadArbiter, WriteArbiter
 from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.device.link import open_link as open_circuit
 from bitlane_sim.numpy_device.counters import PredictedCounters

@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ...ports.signatures import memory_members
-from ...streams.register_slices import HalfRateRegister
+from ...streams import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
 from .column_commands import ColumnCommands

@@ -7,7 +7,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
-from ...streams.fifo import Fifo
+from ...streams import Fifo
 
 __all__ = ["PartialBeats", "replaced"]
 

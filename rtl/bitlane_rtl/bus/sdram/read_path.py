@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.signatures import read_data
-from ...streams.fifo import Fifo
+from ...streams import Fifo
 from .burst import ChipLayout, Requester
 from .part import SdramTiming
 

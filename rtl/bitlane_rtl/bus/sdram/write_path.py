@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.signatures import write_data
-from ...streams.fifo import Fifo
-from ...streams.register_slices import ForwardRegister
+from ...streams import Fifo, ForwardRegister
 from .burst import ChipLayout
 from .partial_beats import PartialBeats, replaced
 
