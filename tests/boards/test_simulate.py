@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import INTERRUPTED
+from bitlane.command_line import INTERRUPTED
 from bitlane_boards import boards
 from bitlane_boards.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_boards.pins.netlist import HIGH

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main, whole_parser
+from bitlane.command_line import DONE, main, whole_parser
 from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
 from support.seeds import slow
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane.version import __version__
 from bitlane_boards import boards
 from bitlane_sim.bench.contract import Row, measure

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import bitlane.command_line.run
 from bitlane import BinaryIndex, BitlaneError, Device
+from bitlane.command_line import DONE, UNUSABLE
 from bitlane.command_line.check import check_model
-from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.command_line.run import run_model
 from bitlane.errors import NpyError
 from bitlane.npy import read_npy

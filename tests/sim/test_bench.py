@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import UNUSABLE
+from bitlane.command_line import UNUSABLE
 from bitlane.driver import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search

@@ -11,7 +11,7 @@ import pytest
 from amaranth.back.verilog import YosysError
 
 import bitlane_rtl
-from bitlane.command_line.cli import DONE, main, whole_parser
+from bitlane.command_line import DONE, main, whole_parser
 from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
 from bitlane_sim.device.simulator import Simulator

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bitlane.command_line.cli import main
+from bitlane.command_line import main
 from bitlane.links import Link
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.device.link import SimulatorLink, open_link

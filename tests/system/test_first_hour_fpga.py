@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator, choose_evaluator

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from bitlane import dml
-from bitlane.command_line import cli
-from bitlane.command_line.cli import DONE
+from bitlane.command_line import DONE, cli
 from bitlane.driver import RecordingDriver
 from bitlane.links import open_link
 from bitlane.model_file import load_model, prepare, run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.command_line import DONE, UNUSABLE
 from support.processes import run_python
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.command_line import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.pins.netlist import HIGH, NetlistBuilder

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from amaranth.lib import wiring
 
-from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.command_line import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bitlane.command_line.cli import DONE, UNUSABLE, whole_number
+from bitlane.command_line import DONE, UNUSABLE, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_boards import boards

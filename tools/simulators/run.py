@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.command_line import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show

@@ -7,7 +7,7 @@ names of the chips and of the configurations; the measurement is imported when i
 import argparse
 from pathlib import Path
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
+from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_rtl.configurations import NAMED

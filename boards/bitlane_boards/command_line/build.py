@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers
+from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers
 from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from bitlane.command_line.cli import DONE, UNUSABLE, Group, Subparsers
+from bitlane.command_line import DONE, UNUSABLE, Group, Subparsers
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.installation import how_to_install
 from bitlane.links.discovery import broadcast_interfaces

@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers
+from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
+from bitlane.command_line import DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 

@@ -13,7 +13,7 @@ import bitlane
 from bitlane import dml
 from bitlane.api.default import default_url
 from bitlane.api.device import Device
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
+from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
 from bitlane.model_file import ModelFileError, Result, load_model, prepare, run

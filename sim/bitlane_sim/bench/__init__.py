@@ -7,7 +7,7 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from bitlane.command_line.cli import Group, Subparsers, whole_number
+from bitlane.command_line import Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.installation import how_to_install

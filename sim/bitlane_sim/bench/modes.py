@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from bitlane.command_line.cli import UNUSABLE
+from bitlane.command_line import UNUSABLE
 from bitlane.errors import BitlaneError
 
 from .command import add_campaign, add_soak

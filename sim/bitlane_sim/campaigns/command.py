@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
+from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable

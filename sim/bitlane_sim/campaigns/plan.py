@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError
 from cppsim import Program
 from cppsim.errors import SimulationError

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
+from bitlane.command_line import DONE, Group, Subparsers, whole_number
 from bitlane.files import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search

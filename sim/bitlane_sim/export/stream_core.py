@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bitlane.command_line.cli import whole_number
+from bitlane.command_line import whole_number
 from bitlane.version import __version__
 from bitlane_rtl.abi import Register
 from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration

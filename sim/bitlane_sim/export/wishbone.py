@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import whole_number
+from bitlane.command_line import whole_number
 from bitlane_rtl.configuration import Configuration
 
 from .destination import Destination, ExportError

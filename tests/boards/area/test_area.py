@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bitlane.command_line.cli import main
+from bitlane.command_line import main
 from bitlane.errors import BitlaneError
 from bitlane_boards.area import table
 from bitlane_boards.area.chips import CHIPS

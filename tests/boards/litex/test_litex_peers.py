@@ -12,7 +12,7 @@ from time import sleep
 
 import pytest
 
-from bitlane.command_line.cli import main
+from bitlane.command_line import main
 from bitlane.errors import LinkError
 from bitlane.links import Link, open_link
 from bitlane_rtl.abi import ABI_VERSION

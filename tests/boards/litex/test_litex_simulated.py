@@ -11,7 +11,7 @@ import pytest
 
 import bitlane
 from bitlane.api.device import open_driver
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane.driver import Command, Driver
 from bitlane.errors import DeviceError, LinkError
 from bitlane.links import Link, open_link

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.command_line.cli import DONE
+from bitlane.command_line import DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.__main__ import main

@@ -20,7 +20,7 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from bitlane.command_line.cli import DONE
+from bitlane.command_line import DONE
 from bitlane.driver import encode
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, RECORD_WORDS, Status

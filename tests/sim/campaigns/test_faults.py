@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane_rtl.abi import Status
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.faults import FaultPlan

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bitlane import reference
-from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
 from bitlane_sim.campaigns import add_soak, command, contract, device_run, trials

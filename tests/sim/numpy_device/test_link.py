@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane.errors import LinkError
 from bitlane.links import Link
 from bitlane.links.predicted import Predicted, duration

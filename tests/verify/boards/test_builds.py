@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.board import Family
 from bitlane_boards.flow.families import FLOWS

@@ -12,7 +12,7 @@ import pytest
 from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line import DONE, main
 from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
