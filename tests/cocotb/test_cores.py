@@ -68,11 +68,11 @@ def with_logic(logic: str, text: str) -> str:
     return text[: start.start()] + logic + text[start.start() :]
 
 
-def with_input(name: str, logic: str, text: str) -> str:
-    """Return ``text`` with ``logic``, whose ``seen`` replaces the input ``name``."""
+def with_ready(logic: str, text: str) -> str:
+    """Return ``text`` with ``logic``, whose ``seen`` replaces the input ``m_axi_wready``."""
     start = re.search(FIRST_INSTANCE, text)
     assert start, "the top module has no instances"
-    body = re.sub(rf"\b{name}\b", "seen", text[start.start() :])
+    body = re.sub(r"\bm_axi_wready\b", "seen", text[start.start() :])
     return with_logic(logic, text[: start.start()] + body)
 
 
@@ -96,7 +96,7 @@ def drop_a_beat(text: str) -> str:
         "    if (rst) waited <= 2'd0;\n"
         "    else if (m_axi_wvalid & ~m_axi_wready & waited != 2'd3) waited <= waited + 2'd1;\n"
     )
-    return with_input("m_axi_wready", logic, text)
+    return with_ready(logic, text)
 
 
 def lose_a_beat(text: str) -> str:
@@ -111,7 +111,7 @@ def lose_a_beat(text: str) -> str:
         "    done <= ~rst & (done | lost);\n"
         "  end\n"
     )
-    seen = with_input("m_axi_wready", "", text)
+    seen = with_ready("", text)
     return with_output("m_axi_wvalid", "offered & ~lost", logic, seen)
 
 

@@ -84,7 +84,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/control",
     ),
     "abi/rows.py": ("tests/host/test_validate.py",),
-    "abi/line_status.py": ("tests/rtl/ethernet/test_line_status.py",),
+    "abi/line_status.py": ("tests/rtl/ethernet/test_crossings.py",),
     "abi/queries.py": (_QUERIES,),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),

@@ -36,6 +36,7 @@ from cppsim.testing import (
 from support.fuzz import compare_designs, merged
 
 _PERIOD = 1e-6
+_INSTANCES = 3
 
 _Values = list[list[int]]
 """The values of all signals in each round."""
@@ -45,9 +46,6 @@ def compare_batch(
     make: Callable[[int], RandomDesign],
     seeds: Sequence[int],
     backends: Sequence[str],
-    *,
-    instances: int = 3,
-    rounds: int = 12,
 ) -> int:
     """Compare each instance on each backend with the single simulator; return the number of values.
 
@@ -55,7 +53,7 @@ def compare_batch(
     ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
     return compare_designs(
-        make, seeds, lambda designs: _compare(_Run(designs, instances, rounds), backends)
+        make, seeds, lambda designs: _compare(_Run(designs, _INSTANCES, 12), backends)
     )
 
 
@@ -217,9 +215,7 @@ def _alone(
 _ROUNDS = 16
 
 
-def compare_recording(
-    design: RandomDesign, backends: Sequence[str], *, seed: int, instances: int = 3
-) -> int:
+def compare_recording(design: RandomDesign, backends: Sequence[str], *, seed: int) -> int:
     """Record a random testbench and replay it; return the number of values per instance.
 
     It is replayed on each of the ``backends``. For a design with one clock, the values that the
@@ -228,7 +224,7 @@ def compare_recording(
     """
     values, wanted = list[Any](), {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
     expose = [name for signal, name in names_of(design).items() if signal in wanted]
-    batch = cppsim.Batch(design.module, instances, backends[0], expose=expose)
+    batch = cppsim.Batch(design.module, _INSTANCES, backends[0], expose=expose)
     with redirect_stdout(StringIO()):
         recording = batch.record(_testbench(design, seed, values))
     for backend in backends:

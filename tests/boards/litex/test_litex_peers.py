@@ -43,9 +43,9 @@ Answer = Callable[[bytes], list[bytes]]
 """Turn an answer into the parts that are sent, with a pause before each but the first."""
 
 
-def answer_of(words: list[int], *, head: bytes = HEAD, reads: int = 0) -> bytes:
+def answer_of(words: list[int]) -> bytes:
     data = b"".join(word.to_bytes(4, "big") for word in words)
-    return head + bytes((0, 15, len(words), reads)) + bytes(4) + data
+    return HEAD + bytes((0, 15, len(words), 0)) + bytes(4) + data
 
 
 class Server:

@@ -23,27 +23,25 @@ from support.host.dml_bench import (
     SHIFT_LEFT,
     SHIFT_RIGHT,
     U8,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
     XOR,
     Bench,
     refusals,
+    u8,
 )
 from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused, takes_or_refuses
 
-INVALID = "E_INVALIDARG"
-UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64
+INVALID, UNSUPPORTED = "E_INVALIDARG", "DXGI_ERROR_UNSUPPORTED"
 AND, OR = dml.ElementWiseBitAndOperatorDesc, dml.ElementWiseBitOrOperatorDesc
 Tensor: Any = BufferTensorDesc
 OTHER = dml.Device(ModelDriver())
 NOT_2, XOR_3 = NOT(U8, U8), XOR(U8, U8, U8)
 
 Call = Callable[[Any], object]
-
-
-def u8(
-    sizes: list[int], strides: list[int] | None = None, total: int | None = None
-) -> BufferTensorDesc:
-    return BufferTensorDesc(UINT8, sizes, strides, total_tensor_size_in_bytes=total)
 
 
 def create(operator: Any) -> Call:

@@ -9,11 +9,21 @@ from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel, TensorFlags
 from bitlane.dml.operators import OPERATOR_DESCS, OperatorDesc
 from bitlane_rtl.abi import Lane
-from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, XOR
+from support.host.dml_bench import (
+    COUNT,
+    NOT,
+    SHIFT_LEFT,
+    SHIFT_RIGHT,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    XOR,
+    u8,
+)
 from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused
 
-UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64
 UNARY: list[type[OperatorDesc]] = [NOT, COUNT]
 SHIFTS: list[type[OperatorDesc]] = [SHIFT_LEFT, SHIFT_RIGHT]
 LOGIC: list[type[OperatorDesc]] = [
@@ -24,12 +34,6 @@ LOGIC: list[type[OperatorDesc]] = [
 ALL = [*UNARY, *LOGIC, *SHIFTS]
 LEVEL_2_1, LEVEL_3_0 = FeatureLevel.LEVEL_2_1, FeatureLevel.LEVEL_3_0
 LEVEL_4_1, LEVEL_6_4 = FeatureLevel.LEVEL_4_1, FeatureLevel.LEVEL_6_4
-
-
-def u8(
-    sizes: list[int], strides: list[int] | None = None, total: int | None = None
-) -> BufferTensorDesc:
-    return BufferTensorDesc(UINT8, sizes, strides, total_tensor_size_in_bytes=total)
 
 
 U8 = u8([2, 3])

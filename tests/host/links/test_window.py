@@ -262,8 +262,8 @@ def test_a_repeated_batch_was_sent_before_later_ones() -> None:
     assert packets_of(it.batches(NOTHING)) == first[18:]
 
 
-def five_writes(sequence: int = 0) -> Window:
-    it = window(SERIAL, sequence)
+def five_writes() -> Window:
+    it = window(SERIAL, 0)
     it.batches(TransferQueue([(0x1000 * k, view(8)) for k in range(5)]))
     return it
 

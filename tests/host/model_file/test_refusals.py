@@ -23,7 +23,9 @@ from support.host.model_files import (
     buffer,
     changed,
     found_at,
+    from_file,
     load,
+    png_chunk,
     refuse,
     tensor,
 )
@@ -186,10 +188,6 @@ def contents() -> dict[str, bytes]:
     }
 
 
-def png_chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-
 def png_of(*parts: tuple[bytes, bytes]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*part) for part in (*parts, (b"IEND", b"")))
 
@@ -215,11 +213,6 @@ PIXELS = "at most 67108864 pixels"
 BOTH = {"sourcePath": "a.bin", "value": 1}
 THREE = {"value": 1, "valueStart": 2, "valueCount": 3}
 UNKNOWN = {"type": "UNKNOWN", "value": 1}
-
-
-def filed(name: str, data_type: str | None = None, **fields: object) -> dict[str, object]:
-    values = {"initialValues": {"sourcePath": name}, **fields}
-    return values if data_type is None else {"initialValuesDataType": data_type, **values}
 
 
 test_resources = refused_values(
@@ -280,42 +273,42 @@ test_resources = refused_values(
     (A, buffer("UINT8", THREE), "no such field", f"{VALUES}.valueStart"),
     (A, buffer("UINT8", {"value": 1}), "field", f"{VALUES}.valueCount"),
     (A, buffer("UINT8", BOTH), "one of an array", VALUES),
-    (A, filed("u2.npy", "UINT8"), "UINT16, the type", TYPE),
-    (A, filed("bool.npy"), "one of DirectML's data types", SOURCE),
+    (A, from_file("u2.npy", "UINT8"), "UINT16, the type", TYPE),
+    (A, from_file("bool.npy"), "one of DirectML's data types", SOURCE),
     *(
-        (A, filed(name), "a NumPy array file", SOURCE)
+        (A, from_file(name), "a NumPy array file", SOURCE)
         for name in contents()
         if name.endswith(".npy") and name not in ("u2.npy", "bool.npy")
     ),
-    (A, filed("a.bin"), "this field", TYPE),
-    (A, filed("empty.bin", "UINT8"), "at least one element", VALUES),
-    (A, filed("a\0b.bin"), "a file in ", SOURCE),
-    (A, filed(f"{LONG}.bin"), "a file in ", SOURCE),
+    (A, from_file("a.bin"), "this field", TYPE),
+    (A, from_file("empty.bin", "UINT8"), "at least one element", VALUES),
+    (A, from_file("a\0b.bin"), "a file in ", SOURCE),
+    (A, from_file(f"{LONG}.bin"), "a file in ", SOURCE),
     *(
-        (A, filed("a.png", "UINT8", resampleSize=size), "", f"{RESAMPLED}{at}")
+        (A, from_file("a.png", "UINT8", resampleSize=size), "", f"{RESAMPLED}{at}")
         for size, at in (
             ([2, 3, 4, 5], ""), ([1, 2, 4, 5], ""), ([3, 4, 5], ""), ([1, 3, 0, 5], "[2]")
         )
     ),
     *(
-        (A, filed(f"{kind}.png", data_type, **size), "an image with 8 bits a channel", SOURCE)
+        (A, from_file(f"{kind}.png", data_type, **size), "an image with 8 bits a channel", SOURCE)
         for kind in ("grey", "colour")
         for data_type in ("UINT8", "FLOAT32")
         for size in ({}, {"resampleSize": [1, 1, 1, 1]})
     ),
-    (A, filed("inflating.png", "UINT8"), "can read (Decompressed data too large", SOURCE),
-    (A, filed("large.png", "UINT8"), f"an image of {PIXELS}", SOURCE),
-    (A, filed("eps.png", "UINT8"), "an image that Pillow can read, PNG or JPEG", SOURCE),
-    (A, filed("gif.png", "UINT8"), "an image that Pillow can read, PNG or JPEG", SOURCE),
+    (A, from_file("inflating.png", "UINT8"), "can read (Decompressed data too large", SOURCE),
+    (A, from_file("large.png", "UINT8"), f"an image of {PIXELS}", SOURCE),
+    (A, from_file("eps.png", "UINT8"), "an image that Pillow can read, PNG or JPEG", SOURCE),
+    (A, from_file("gif.png", "UINT8"), "an image that Pillow can read, PNG or JPEG", SOURCE),
     *(
-        (A, filed("a.png", "UINT8", resampleSize=[1, 4, n, n]), PIXELS, RESAMPLED)
+        (A, from_file("a.png", "UINT8", resampleSize=[1, 4, n, n]), PIXELS, RESAMPLED)
         for n in (8193, 60_000, 2**32 - 1)
     ),
-    (A, filed("none.png", "UINT8"), "an image that Pillow can read", SOURCE),
-    (A, filed("a.png", "INT16"), "FLOAT32, FLOAT16, UINT8", TYPE),
-    (A, filed("a.png"), "this field", TYPE),
-    (A, filed("a.png", "UINT8", resampleMode="crop"), "one of scale", ".resampleMode"),
-    (A, filed("a.bin", "UINT8", resampleSize=[1, 1, 1, 2]), "an image as the source", RESAMPLED),
+    (A, from_file("none.png", "UINT8"), "an image that Pillow can read", SOURCE),
+    (A, from_file("a.png", "INT16"), "FLOAT32, FLOAT16, UINT8", TYPE),
+    (A, from_file("a.png"), "this field", TYPE),
+    (A, from_file("a.png", "UINT8", resampleMode="crop"), "one of scale", ".resampleMode"),
+    (A, from_file("a.bin", "UINT8", resampleSize=[1, 1, 1, 2]), "image as the source", RESAMPLED),
 )  # fmt: skip
 
 
@@ -401,5 +394,5 @@ def test_the_file_is_an_object_in_utf_8() -> None:
 def test_an_image_like_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
     Path("a.png").write_bytes(contents()["a.png"])
-    model = changed({A: filed("a.png", "UINT8")})
+    model = changed({A: from_file("a.png", "UINT8")})
     refuse(model, f"{A}{SOURCE}", "a.png", "decompression bomb")

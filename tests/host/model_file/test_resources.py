@@ -12,7 +12,7 @@ from bitlane.model_file import ModelFileError
 from bitlane.model_file.model import Resource
 from bitlane.model_file.node import Node
 from bitlane.model_file.resources import read_resource
-from support.host.model_files import buffer
+from support.host.model_files import buffer, from_file
 
 
 def read(value: object, folder: Path = Path()) -> Resource:
@@ -105,11 +105,6 @@ def test_sizes_are_inflated_to_words(given: int | None, content: int, size: int)
 
 
 # --- files --------------------------------------------------------------------------------------
-
-
-def from_file(name: str, data_type: str | None = None, **fields: object) -> dict[str, object]:
-    values = {"initialValues": {"sourcePath": name}, **fields}
-    return values if data_type is None else {"initialValuesDataType": data_type, **values}
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def archive(**members: Any) -> bytes:
 ROWS = np.zeros((2, 3), np.uint8)
 
 
-def with_byte(content: bytes, signature: bytes, at: int, byte: int) -> bytes:
-    """Return ``content`` with one byte replaced, ``at`` behind the last ``signature``."""
-    place = content.rindex(signature) + at
+def with_byte(content: bytes, at: int, byte: int) -> bytes:
+    """Return an archive with one byte replaced, ``at`` in its directory's last entry."""
+    place = content.rindex(b"PK\1\2") + at
     return content[:place] + bytes([byte]) + content[place + 1 :]
 
 
@@ -123,9 +123,9 @@ def test_files_of_all_formats(device: Device, file: Path, members: Any, ids: Any
         (b"text, not an archive", "not an index"),
         (archive(**GOOD)[:200], "not an index"),
         (archive(**GOOD).replace(bytes(ROWS), bytes(5) + b"!"), "not an index, or damaged"),
-        (with_byte(archive(**GOOD), b"PK\1\2", 10, 97), "not an index"),
-        (with_byte(archive(**GOOD), b"PK\1\2", 8, 1), "not an index"),
-        (with_byte(archive(**GOOD), b"PK\1\2", 6, 99), "not an index"),
+        (with_byte(archive(**GOOD), 10, 97), "not an index"),
+        (with_byte(archive(**GOOD), 8, 1), "not an index"),
+        (with_byte(archive(**GOOD), 6, 99), "not an index"),
         (archive_of_shape("(1099511627776, 65536)"), "not an index"),
         (archive_of_shape(f"({10**23}, 3)"), "not an index"),
         (archive_of_shape("(5, 8"), "not an index"),

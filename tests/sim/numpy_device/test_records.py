@@ -149,20 +149,20 @@ SEARCHING = Configuration(
 )
 
 
-def search_record(a: int, a_last: int, run: int) -> bytes:
+def search_record(a: int, a_last: int) -> bytes:
     fields = {"OP": Op.SEARCH, "LANE": Lane.BITS_8, "OUT_LANE": Lane.BITS_32, "LOOPS": 1}
     places = {"B_LAST": 7, "Y_BASE": 256, "Y_LAST": 256 + 4 * 8 - 1}
-    words = raw_record(fields, RUN=run, A_BASE=a, A_LAST=a_last, **places)
+    words = raw_record(fields, RUN=512, A_BASE=a, A_LAST=a_last, **places)
     return padded(reseal(words, 8), random.Random(1))
 
 
 @pytest.mark.parametrize(("short", "a_last"), [(256, 0x3FFF), (256, 5), (252, 0x3FFF), (1, 0x3FFF)])
 def test_rows_that_pass_the_end_of_the_memory_stop_a_search(short: int, a_last: int) -> None:
     interpreter = Interpreter(SEARCHING)
-    record = search_record(0x4000 - short, a_last, 512)
+    record = search_record(0x4000 - short, a_last)
     assert interpreter.execute(record) == Stop(Status.PAST_MEMORY, Port.READ_A, 0x4000)
     assert not interpreter.memory.any()
-    assert interpreter.execute(search_record(0x4000 - 512, a_last, 512)) is None
+    assert interpreter.execute(search_record(0x4000 - 512, a_last)) is None
     assert interpreter.memory[256 : 256 + 32].any()
 
 

@@ -17,7 +17,7 @@ from bitlane.driver import encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Op, Status, register
 from support.c_driver import CDriver, command_of, compiled
 from support.cocotb.bench import Bench
-from support.cocotb.suite import commands
+from support.cocotb.suite import COMMANDS
 from support.commands import logic, random_commands
 from support.rtl.records import Task
 
@@ -84,7 +84,7 @@ async def test_random_commands(dut: Any, chance: float) -> None:
         bench = await started(dut, f"C, random {chance}", folder)
         bench.watch()
         bench.pause(chance)
-        for _ in range(commands()):
+        for _ in range(COMMANDS):
             await bench.check(random_commands(bench.generator, bench.configuration, 4))
             assert bench.driver.core.retired == bench.driver.core.submitted
 

@@ -21,7 +21,7 @@ from cocotb_tools.runner import get_runner
 from bitlane_rtl.configurations import full
 from bitlane_sim.builds import CACHE
 from bitlane_sim.export import export
-from support.cocotb.bench import COMMANDS, CORE, SEED
+from support.cocotb.bench import CORE
 from support.cocotb.simulators import Simulator
 
 MEMORY_BYTES = 1 << 13
@@ -69,22 +69,18 @@ def run_suite(
     *,
     width: int,
     ports: int,
-    commands: int = 4,
-    seed: int = 0,
     only: str | None = None,
     change: Callable[[str], str] = str,
     suite: str = "suite",
 ) -> Outcome:
     """Run the suite on the core of ``width`` and ``ports``; ``change`` may change its Verilog.
 
-    The run writes into ``folder``. ``commands`` is the number of random commands in a test,
-    ``only`` a regular expression for names of tests, and ``suite`` the module beside this one that
-    has the tests.
+    The run writes into ``folder``. ``only`` is a regular expression for names of tests, and
+    ``suite`` the module beside this one that has the tests.
     """
     text = change(verilog_of(width, ports))
     core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}
-    variables = {CORE: json.dumps(core), COMMANDS: str(commands), SEED: str(seed)}
-    return run_verilog(simulator, folder, text, suite, variables, only=only)
+    return run_verilog(simulator, folder, text, suite, {CORE: json.dumps(core)}, only=only)
 
 
 def run_verilog(

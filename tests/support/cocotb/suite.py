@@ -1,6 +1,5 @@
 """Tests of an exported core that a simulator runs: cocotb finds them here, pytest does not."""
 
-import os
 import random
 from typing import Any
 
@@ -10,16 +9,14 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiResp
 
 from bitlane_rtl.abi import ABI_VERSION, BEATS_PER_BLOCK, IDENTITY, Op, Status, register
-from support.cocotb.bench import COMMANDS, Bench
+from support.cocotb.bench import Bench
 from support.commands import expected, logic, random_commands
 from support.rtl.records import Task
 
 _SIZE = 600
+COMMANDS = 4
+"""Random commands of a test."""
 _A, _B, _Y = 64, 1024, 3072
-
-
-def commands() -> int:
-    return int(os.environ.get(COMMANDS, "4"))
 
 
 async def started(dut: Any, name: str) -> Bench:
@@ -54,7 +51,7 @@ async def test_random_commands(dut: Any, chance: float) -> None:
     bench = await started(dut, f"random {chance}")
     bench.watch()
     bench.pause(chance)
-    left = commands()
+    left = COMMANDS
     while left > 0:
         count = min(left, 4)
         await bench.check(random_commands(bench.generator, bench.configuration, count))

@@ -14,6 +14,7 @@ from support.host.refusals import literal, refused
 REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
 U8 = BufferTensorDesc(DataType.UINT8, [16])
+UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64
 NOT = dml.ElementWiseBitNotOperatorDesc
 XOR = dml.ElementWiseBitXorOperatorDesc
 COUNT = dml.ElementWiseBitCountOperatorDesc
@@ -112,6 +113,12 @@ class Bench:
         with refused(self.device, dml.DmlError, f"^{code}: {literal(words)}"):
             action()
         assert self.model.calls == before
+
+
+def u8(
+    sizes: list[int], strides: list[int] | None = None, total: int | None = None
+) -> BufferTensorDesc:
+    return BufferTensorDesc(UINT8, sizes, strides, total_tensor_size_in_bytes=total)
 
 
 def refusals(

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 from PIL import Image
 
-from support.host.model_files import MODEL, buffer, not_model
+from support.host.model_files import MODEL, buffer, not_model, png_chunk
 from support.host.onnx_models import made_up
 
 NAMES = [
@@ -155,10 +155,6 @@ def npy(choose: Random) -> bytes:
     return b"\x93NUMPY" + version + size + header + bytes(choose.choice([0, 6, 48]))
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-
 def sources(choose: Random) -> dict[str, bytes]:
     """Return the files that model files name."""
     sound = io.BytesIO()
@@ -191,7 +187,7 @@ def image(choose: Random) -> bytes:
         ]
         sizes = struct.pack(">II", choose.choice([1, 8200, 2**31 - 1]), choose.choice([1, 9000]))
         chunks.append((b"IHDR", sizes + bytes([8, choose.choice([0, 2, 3, 4, 6]), 0, 0, 0])))
-        extra = b"".join(_chunk(*choose.choice(chunks)) for _ in range(choose.randrange(1, 4)))
+        extra = b"".join(png_chunk(*choose.choice(chunks)) for _ in range(choose.randrange(1, 4)))
         at = choose.choice([8, 33])
         content = content[:at] + extra + content[at:]
     return content if choose.randrange(3) == 0 else damaged(choose, content)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import struct
+import zlib
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -144,3 +146,13 @@ class Runner:
             prepared = prepare(loaded, device)
             assert self.driver.model.calls == []
             return run(prepared, lambda result: (note or self.lines.append)(str(result)), **options)
+
+
+def from_file(name: str, data_type: str | None = None, **fields: object) -> dict[str, object]:
+    """Return the fields of a resource whose values are in the file ``name``."""
+    values = {"initialValues": {"sourcePath": name}, **fields}
+    return values if data_type is None else {"initialValuesDataType": data_type, **values}
+
+
+def png_chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -22,8 +22,8 @@ SHORT = 0.02
 """Seconds in which threads of this process answer, unless the computer is busy."""
 
 
-def query_of(mac: bytes = NO_MAC, ip: str = "0.0.0.0", number: int = 0x1234) -> bytes:
-    return b"\0\0\0\0find" + mac + number.to_bytes(2, "big") + IPv4Address(ip).packed
+def query_of(mac: bytes = NO_MAC, ip: str = "0.0.0.0") -> bytes:
+    return b"\0\0\0\0find" + mac + b"\x12\x34" + IPv4Address(ip).packed
 
 
 @dataclass
