@@ -20,10 +20,10 @@ PERIODS = {"rx": 8.0e-9, "tx": 8.0008e-9, "sync": 20e-9}
 
 
 class Loop(Elaboratable):
-    """A stack whose datagrams are sent back."""
+    """A stack whose datagrams are sent back; with ``check``, it accepts those of the link alone."""
 
-    def __init__(self) -> None:
-        self.stack = UdpStack(BOARD)
+    def __init__(self, *, check: bool = False) -> None:
+        self.stack = UdpStack(BOARD, check=check)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -94,8 +94,8 @@ class LineBench:
 class StackBench(LineBench):
     """Runs a `Loop`."""
 
-    def __init__(self) -> None:
-        loop = Loop()
+    def __init__(self, *, check: bool = False) -> None:
+        loop = Loop(check=check)
         super().__init__(loop, loop.stack)
 
     def run(self, bursts: Sequence[Burst], after: int = 4000) -> list[Burst]:
