@@ -145,8 +145,8 @@ ELSEWHERE = {
     ("docs/extending.md", "diff"): "tests/docs/test_ways.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
     ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_first_hour_fpga.py",
-    ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
-    ("examples/uio/README.md", "text"): "tests/system/test_uio_example.py",
+    ("examples/soc/README.md", "text"): "tests/system/test_examples.py",
+    ("examples/uio/README.md", "text"): "tests/system/test_examples.py",
 }
 """Blocks that another test runs: page and language, and the file of that test."""
 

@@ -1,9 +1,13 @@
-"""examples/uio: its C program computes a XOR on the simulated core, whose device is a file here."""
+"""Examples of a core in a system: examples/uio under Linux, and examples/soc without it.
+
+The UIO device of the program in C is a file here.
+"""
 
 import ctypes
 import mmap
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +18,11 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.docs.pages import ROOT
+from support.processes import succeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 
-EXAMPLE = ROOT / "examples" / "uio"
+UIO, SOC = ROOT / "examples" / "uio", ROOT / "examples" / "soc"
 BASE, SIZE, GUARD = 0x1F000000, 3 * 512, 64
 CONFIGURATION = Configuration(memory_base=BASE, memory_bytes=1 << 13, slots=4)
 
@@ -69,7 +74,7 @@ def device(tmp_path: Path) -> Iterator[Device]:
 
 
 def run_xor(folder: Path, device: Device, name: str = "uio0") -> int:
-    shutil.copy(EXAMPLE / "xor.c", folder)
+    shutil.copy(UIO / "xor.c", folder)
     device.window = None
     program = CDriver(compiled(folder, "xor.c"), device.read, device.write)
     return program.call_alone(
@@ -84,7 +89,7 @@ def test_the_result_is_right_and_no_other_byte_is_written(
     ctypes.CDLL(None).fflush(None)
     printed = capfd.readouterr().out
     assert printed == "512 bytes are right\n"
-    assert f"$ sudo ./xor\n{printed}" in (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert f"$ sudo ./xor\n{printed}" in (UIO / "README.md").read_text(encoding="utf-8")
     a, b, y = device.memory[GUARD:][:SIZE].reshape(3, -1)
     assert (y == a ^ b).all()
     assert a.any()
@@ -108,10 +113,30 @@ def test_a_wrong_byte_an_error_and_a_wrong_device_are_noticed(
 
 
 def test_the_device_tree_has_the_window_and_the_buffer_of_the_page() -> None:
-    tree = (EXAMPLE / "bitlane.dtsi").read_text(encoding="utf-8")
-    page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    tree = (UIO / "bitlane.dtsi").read_text(encoding="utf-8")
+    page = (UIO / "README.md").read_text(encoding="utf-8")
     window, buffer = re.findall(r"<(0x\w+) (0x\w+)>[,;]", tree.partition("map0")[2])
     assert int(window[1], 16) == CONTROL_SIZE
     assert f"reg = <{buffer[0]} {buffer[1]}>;\n\t\t\tno-map;" in tree
     assert f"--memory-base {buffer[0]}" in page
     assert int(buffer[1], 16) == 1 << 20
+
+
+# --- a system on chip ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
+def test_the_processor_finds_every_byte_right(bus: str, tmp_path: Path) -> None:
+    output = succeed(sys.executable, SOC / "simulate.py", "--bus", bus, tmp_path)
+    page = (SOC / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.M | re.S)
+    # The number of cycles depends on the compiler.
+    printed, shown = (re.sub(r"\d+ cycles", "N cycles", x) for x in (output, shown))
+    assert printed == shown
+
+
+def test_every_file_of_the_system_is_told() -> None:
+    page = (SOC / "README.md").read_text(encoding="utf-8")
+    table = "".join(line for line in page.splitlines() if line.startswith("| `"))
+    files = {path.name for path in SOC.iterdir() if path.is_file()} - {"README.md"}
+    assert set(re.findall(r"`(\w+\.\w+)`", table)) == files
