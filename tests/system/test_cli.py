@@ -72,7 +72,8 @@ def test_every_example_prints_what_its_page_says(name: str, bitlane: CommandLine
 
 
 def test_waveforms_are_written(tmp_path: Path, bitlane: CommandLine) -> None:
-    ran = bitlane("run", str(EXAMPLES / "bit_not.json"), "--device", "sim:pysim", "--vcd", "w.vcd")
+    device = "sim:pysim?memory=64KiB&width=32&ports=1&loops=1&ops=not,copy"
+    ran = bitlane("run", str(EXAMPLES / "bit_not.json"), "--device", device, "--vcd", "w.vcd")
     assert (ran.code, ran.err) == (0, "")
     text = (tmp_path / "w.vcd").read_text()
     head, end, body = text.partition("$enddefinitions $end")

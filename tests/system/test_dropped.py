@@ -88,14 +88,14 @@ def pool_with_a_lost_device(url: str) -> bitlane.Pool:
 
 SIM = simulator(DEFAULT)
 SMALL = "memory=64KiB&width=32&ports=1&loops=1&ops=not"
-"""Options of a circuit that is compiled in less time, for rows that need one of their own."""
+"""Options of a circuit that is made in less time, for rows that need one of their own."""
 
 ROWS: dict[str, tuple[Url, Use]] = {
     "sim": (SIM, device),
     "sim-cycle": (SIM, cycle),
     "sim-vcd": (simulator(f"sim:compiled?{SMALL}&vcd=FOLDER/waves.vcd"), device),
     "sim-record": (simulator(f"sim:compiled?{SMALL}&record=1000"), device),
-    "sim-pysim": (simulator("sim:pysim"), lambda url: bitlane.open(url)),
+    "sim-pysim": (simulator(f"sim:pysim?{SMALL}"), lambda url: bitlane.open(url)),
     "sim-array": (SIM, array),
     "sim-index": (SIM, index),
     "sim-dml": (SIM, lambda url: dml.Device(bitlane.open(url))),
