@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -256,16 +256,25 @@ DOORS = {
 """Files that import modules of the project by a text, which no contract sees, with the reason."""
 
 
+def with_any_of(words: Sequence[str], *folders: str) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the names and trees of the files whose text has one of ``words``."""
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if any(word in text for word in words):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(text)
+
+
 def test_entry_points_alone_import_our_modules_by_a_text() -> None:
     own = {"", *(Path(package).name for package in PACKAGES)}
+    loading = ("import_module", "__import__")
     found = set()
-    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for name, tree in with_any_of(loading, *PACKAGES):
+        for node in ast.walk(tree):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if called.rpartition(".")[2] in ("import_module", "__import__"):
+            if called.rpartition(".")[2] in loading:
                 texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
                 if str(next(texts, "")).partition(".")[0] in own:
-                    found.add(path.relative_to(ROOT).as_posix())
+                    found.add(name)
     assert found == DOORS.keys()
 
 
@@ -283,8 +292,8 @@ INSIDE = {
 
 def test_tests_of_bitlane_import_the_public_modules_of_cppsim() -> None:
     found = set()
-    for path in [*(ROOT / "tests").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for file, tree in with_any_of(["cppsim"], "tests", "tools"):
+        for node in ast.walk(tree):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -295,7 +304,7 @@ def test_tests_of_bitlane_import_the_public_modules_of_cppsim() -> None:
                         f"cppsim.{x.name}" for x in node.names if x.name not in cppsim.__all__
                     ]
             if any(x.partition(".")[0] == "cppsim" and x not in FACE for x in names):
-                found.add(path.relative_to(ROOT).as_posix())
+                found.add(file)
     assert found == INSIDE.keys()
 
 
