@@ -23,7 +23,7 @@ from support.host import hostile
 from support.host.arrays import model
 from support.host.model_link import NotingLink
 from support.host.refusals import uses
-from support.seeds import examples
+from support.seeds import examples, stride
 
 SEED = st.integers(0, 2**32 - 1)
 """Seed of the choices of a file: hypothesis prints the one that fails."""
@@ -127,7 +127,7 @@ def load_onnx(device: Device, path: Path) -> object:
         (hostile.onnx_model, load_onnx, BitlaneError),
     ],
 )
-@examples(3)
+@examples(3 / stride(2))
 @given(seed=SEED)
 @pytest.mark.filterwarnings("ignore")
 def test_files(content: Any, read: Any, error: type[Exception], seed: int) -> None:
