@@ -311,7 +311,7 @@ def _in_time(work: Callable[[], object]) -> None:
         raise errors[0]
 
 
-@pytest.mark.parametrize("where", ["usage_of", "Claim", "_members", "_Usage", "_add", "ref"])
+@pytest.mark.parametrize("where", ["usage_of", "Claim", "members", "_Usage", "_add", "ref"])
 def test_a_finalizer_may_use_arrays_anywhere(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device = model()
     a, b = random(64, "u4", 1), random(64, "u4", 2)
