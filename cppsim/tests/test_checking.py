@@ -65,7 +65,7 @@ def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> No
     m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
     m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
     cppsim.check(m, ticks(10), clocks=1e-6)
-    change(words, "_sign_extended", unextended)
+    change(words, "sign_extended", unextended)
     text = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
     differs(text, m, ticks(10), clocks=1e-6)
 
@@ -112,7 +112,7 @@ def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) ->
     m, given = Module(), Signal(signed(8), init=-3)
     last, middle, first = Signal(4), Signal(4), Signal(4, name="first")
     m.d.comb += [last.eq(middle + 1), middle.eq(first + 1), first.eq(given < 1)]
-    change(words, "_sign_extended", unextended)
+    change(words, "sign_extended", unextended)
     differs("^first and 2 more", m, delay(1e-6))
 
 
@@ -120,7 +120,7 @@ def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) ->
 def test_simulators_check_on_request(run: tuple[Any, ...], change: Callable[..., None]) -> None:
     m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
     m.d.comb += below.eq(given < 1)
-    change(words, "_sign_extended", unextended)
+    change(words, "sign_extended", unextended)
     with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
         methodcaller(*run)(cppsim.Simulator(m, mode="check"))
 

@@ -57,7 +57,7 @@ def test_random_designs(
 
 
 def test_what_differs_is_reported_with_its_seed(change: Callable[..., None]) -> None:
-    change(words, "_sign_extended", lambda operand, _: f"int64_t({operand})")
+    change(words, "sign_extended", lambda operand, _: f"int64_t({operand})")
     with pytest.raises(AssertionError, match=r"^seed 1: .* is .*, and .* in Amaranth's simulator"):
         fuzz(random_expressions, range(2), steps=40)
 

@@ -264,12 +264,12 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
             amount = text(operands[1])
             if len(operands[1]) > 6:
                 amount = f"word::least({amount}, 63)"
-            return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
+            return cut(f"uint64_t({sign_extended(text(operands[0]), width)} >> {amount})")
     if cell.kind in _DIVISIONS:
         signed = cell.kind in SIGNED
-        values = (_sign_extended(text(x), width) if signed else text(x) for x in operands)
+        values = (sign_extended(text(x), width) if signed else text(x) for x in operands)
         return cut(f"{_DIVISIONS[cell.kind]}({', '.join(values)})")
-    sides = [_sign_extended(text(x), len(x)) if cell.kind in SIGNED else text(x) for x in operands]
+    sides = [sign_extended(text(x), len(x)) if cell.kind in SIGNED else text(x) for x in operands]
     return f"{sides[0]} {_INFIX[cell.kind]} {sides[1]}"
 
 
@@ -279,7 +279,7 @@ def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], s
     return shifted if len(amount) <= 6 else f"({text(amount)} < 64 ? {shifted} : 0)"
 
 
-def _sign_extended(operand: str, width: int) -> str:
+def sign_extended(operand: str, width: int) -> str:
     if width == WORD:
         return f"int64_t({operand})"
     return f"(int64_t(uint64_t({operand}) << {WORD - width}) >> {WORD - width})"
