@@ -28,11 +28,11 @@ from amaranth.hdl import Const, Instance, Module, Signal, Value
 
 __all__ = ["Addition", "carry_chain", "plain_sums"]
 
-_COMPARED = 0x6996
-_COUNTS = 0x600A
-_COUNT = 0xA000
-_NEXT = 0x0006
-_LAST = 0x0000
+COMPARED = 0x6996
+COUNTS = 0x600A
+COUNT = 0xA000
+NEXT = 0x0006
+LAST = 0x0000
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def carry_chain(m: Module, additions: Sequence[Addition]) -> None:
     """Add ``additions``, in this order, to ``m`` as one chain."""
     halves = list(_halves(additions))
     if len(halves) % 2:
-        halves.append(_Half(_LAST))
+        halves.append(_Half(LAST))
     carry: Value = Const(0)
     for first, second in zip(halves[::2], halves[1::2], strict=True):
         following = Signal(name="carry")
@@ -89,12 +89,12 @@ def _halves(additions: Sequence[Addition]) -> Iterator[_Half]:
     ends: Value | None = None
     for addition in additions:
         begins, *others = addition.compared
-        yield _Half(_NEXT, list(begins), ends)
+        yield _Half(NEXT, list(begins), ends)
         if others:
-            yield _Half(_COMPARED, [bit for pair in others for bit in pair], addition.o[0])
+            yield _Half(COMPARED, [bit for pair in others for bit in pair], addition.o[0])
         else:
-            table = _COUNTS if len(addition.counts) == 2 else _COUNT
+            table = COUNTS if len(addition.counts) == 2 else COUNT
             for index, bits in enumerate(zip(*addition.counts, strict=True)):
                 yield _Half(table, bits, addition.o[index])
         ends = addition.o[-1]
-    yield _Half(_LAST, (), ends)
+    yield _Half(LAST, (), ends)

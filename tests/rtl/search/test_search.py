@@ -371,8 +371,8 @@ def test_chains_of_512_bits_fill_tiles() -> None:
 
 
 WRONG = [
-    *[("_COMPARED", 0x6997), ("_COUNTS", 0x6006), ("_COUNTS", 0xE00A), ("_COUNT", 0xC000)],
-    *[("_NEXT", 0x000A), ("_NEXT", 0xF006), ("_LAST", 0x8000)],
+    *[("COMPARED", 0x6997), ("COUNTS", 0x6006), ("COUNTS", 0xE00A), ("COUNT", 0xC000)],
+    *[("NEXT", 0x000A), ("NEXT", 0xF006), ("LAST", 0x8000)],
 ]
 """Names of tables in `additions`, each with a wrong value."""
 
