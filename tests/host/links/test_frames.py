@@ -286,6 +286,7 @@ def parts(count: int, most: int) -> st.SearchStrategy[list[tuple[Request, int, i
     return st.lists(part, min_size=1, max_size=count)
 
 
+@example(SEQUENCES - 2, [(Request.WRITE, 1, 700), (Request.READ, 0, 700)])
 @given(NUMBERS, parts(3, 470) | parts(1, 1437))
 def test_a_packet_is_the_requests_of_its_fragments(
     number: int, parts: list[tuple[Request, int, int]]
