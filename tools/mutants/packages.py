@@ -153,8 +153,7 @@ _HOST = {
 _CPPSIM = {
     "model/build.py": ("cppsim/tests/compiling/test_toolchain.py",),
     "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
-    "running/depths.py": ("cppsim/tests/netlist/test_lowering.py",),
-    "structure.py": ("cppsim/tests/netlist/test_lowering.py",),
+    "structure.py": ("cppsim/tests/test_probe.py",),
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
 _SIM = {
