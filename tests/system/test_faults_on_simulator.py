@@ -189,7 +189,7 @@ def test_a_memory_that_hangs_is_reported_in_time(
     driver.write_register("TIMEOUT", bound)
     driver.timeout = 5.0 if bound else 0.05
     # No memory that hangs is ever cleared, however long the driver waits.
-    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.03)
+    monkeypatch.setattr("bitlane.driver.queue.CLEAR_SECONDS", 0.03)
     least = 0.0 if bound else driver.timeout
     before = stand.fill(1)
     simulator_of(stand.device).inject_hang(**dict.fromkeys(channels, hang))
