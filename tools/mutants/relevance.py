@@ -128,6 +128,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "serial/uart.py": ("tests/rtl/serial/test_transmitter.py",),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/link/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
+    "streams/fifo.py": (_REFUSED,),
     "ports/": ("tests/rtl/bus/test_memories.py", "tests/rtl/ports"),
     "primitives.py": (
         "tests/rtl/streams/test_buffers.py",
