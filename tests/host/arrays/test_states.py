@@ -25,6 +25,7 @@ from bitlane import (
 )
 from bitlane.arrays import elementwise as operations
 from bitlane.arrays import value
+from bitlane.arrays.value import Claim
 from bitlane.compiler.nodes import Expression, apply
 from bitlane.driver import Driver
 from bitlane.links import BytesLike
@@ -169,6 +170,16 @@ def test_an_array_that_another_thread_writes() -> None:
         thread.join(30)
     assert same(x.get(), a ^ 5)
     assert same(y.get(), a)
+
+
+def test_a_claim_of_this_thread_does_not_hide_one_of_another(device: Device) -> None:
+    x = device.asarray(random(64, "u4"))
+    storage = x._value.stored.storage
+    with ThreadPoolExecutor(1) as pool:
+        claim = pool.submit(Claim, [storage]).result()
+        with claim, Claim([storage]), pytest.raises(BusyError, match="another thread is reading"):
+            x.__ixor__(1)
+    x.__ixor__(1)
 
 
 def test_threads_may_read_the_same_array(device: Device) -> None:

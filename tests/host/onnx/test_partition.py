@@ -101,6 +101,10 @@ def test_a_search_finds_fewer_groups_than_an_order_of_merging(seed: int) -> None
     assert len(groups) == fewest(reads, ours) + 1
 
 
+def test_a_graph_without_nodes_has_no_groups() -> None:
+    assert group_nodes([], []) == []
+
+
 def test_a_search_ends_in_large_graphs() -> None:
     reads, ours = made_up(2, 100)
     expect_valid(reads, ours, group_nodes(reads, ours))
