@@ -84,6 +84,13 @@ def test_a_choice_of_a_constant_condition_is_made_once(condition: int) -> None:
     assert not writer.cells
 
 
+def test_a_part_of_nothing_needs_no_cell() -> None:
+    writer = CellWriter()
+    part = cell("Part", value=(), value_signed=False, offset=VALUE, stride=1, width=0)
+    writer.take(20, part)
+    assert not writer.cells
+
+
 def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
         CellWriter().take(1, SimpleNamespace())

@@ -171,7 +171,7 @@ class CellWriter:
     def _part(self, number: int, cell: Any) -> None:
         value, offset = bits_of(cell.value), bits_of(cell.offset)
         sign = value[-1] if cell.value_signed and value else 0
-        width = max(len(value), cell.width, 1)
+        width = max(len(value), cell.width)
         value += (sign,) * (width - len(value))
         if cell.stride != 1 and offset:
             scaled = len(offset) + cell.stride.bit_length()
