@@ -104,6 +104,21 @@ def test_waits_that_have_ended_leave_nothing_behind() -> None:
 
 
 @same_on()
+def test_as_many_signals_are_watched_as_there_are(sim: Bench) -> None:
+    m, count = counter(6)
+    m.d.comb += (one := Signal(64)).eq(1 << count)
+    flags = [Signal(name=f"flag{number}") for number in range(64)]
+    m.d.comb += [flag.eq(bit) for flag, bit in zip(flags, one, strict=True)]
+    watches = [sim.awaits(2, partial(_rise, flag, count)) for flag in flags[1:]]
+    sim.run(m, ticks(130), processes=watches)
+    assert [sampled for _, (_, sampled) in sim.seen] == [*range(1, 64)] * 2
+
+
+def _rise(flag: Signal, sampled: Signal, ctx: Any) -> Any:
+    return ctx.posedge(flag).sample(sampled)
+
+
+@same_on()
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_constant_changes_once_from_its_initial_value(sim: Bench, depth: int) -> None:
     m, count = counter()

@@ -10,7 +10,7 @@ from ..native import InstanceHandle, native
 from ..native.compiled import DesignInstance
 
 _FIRST_WATCHES = 16
-"""Room for watches at first; it doubles."""
+"""Room for watches at first; it at least doubles."""
 
 
 class Attention(IntEnum):
@@ -134,8 +134,8 @@ class Deltas:
     def add(self, pieces: Sequence[Piece], *, depth: int, settled: bool) -> int:
         """Add the parts of a signal; return the number of the first."""
         first, size = self.control.watches_size, len(pieces)
-        while first + size > len(self._room):
-            room = (_Watch * (2 * len(self._room)))()
+        if first + size > len(self._room):
+            room = (_Watch * (2 * (first + size)))()
             ctypes.memmove(room, self._room, ctypes.sizeof(self._room))
             self._room = room
         self._use_room()
