@@ -309,6 +309,15 @@ def test_signals_of_testbenches_alone(sim: Bench) -> None:
 
 
 @same_on()
+def test_all_bits_of_an_input_count_but_the_one_that_nothing_reads(sim: Bench) -> None:
+    m, given, above, count = Module(), Signal(3), Signal(2), Signal(8)
+    m.domains.made = made = ClockDomain(reset_less=True)
+    m.d.comb += [above.eq(given[1:]), made.clk.eq(given[1])]
+    m.d.made += count.eq(count + 1)
+    sim.run(m, sim.sets(given, (3, 0, 7, 4, 3, 1, 3), above, count), clocks=None)
+
+
+@same_on()
 def test_a_combinational_message_is_printed_once(sim: Bench) -> None:
     m, count = counter()
     with m.If(count[1]):
