@@ -9,11 +9,22 @@ from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
 from cppsim.running.state import CompiledState
+from cppsim.running.stops import Stops
 from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
 from cppsim.tuning import Tuning
 from support.fuzz import machine, write_once
 from support.seeds import seeds
 from support.small import interrupts
+
+
+def test_all_stops_are_counted_and_each_of_a_period_is_sampled() -> None:
+    stops, counts, sampled = Stops(), list[int](), list[int]()
+    for number in range(1, 3 * Stops.period):
+        if stops.advance():
+            sampled.append(number)
+        counts.append(stops.count)
+    assert counts == [*range(1, 3 * Stops.period)]
+    assert sampled == [Stops.period * k - 1 for k in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("seed", seeds(3, 10))
