@@ -151,7 +151,13 @@ _HOST = {
     "validate/": ("tests/host/test_validate.py",),
 }
 _CPPSIM = {
+    "batch/bitslice/": ("cppsim/tests/batch/bitslice", "cppsim/tests/batch/test_batch.py"),
+    "cpp/simulation.py": ("cppsim/tests/cpp", "cppsim/tests/test_engine.py"),
     "model/build.py": ("cppsim/tests/compiling/test_toolchain.py",),
+    "model/program.py": ("cppsim/tests/model", "cppsim/tests/batch/test_batch.py"),
+    "native/counters.py": ("cppsim/tests/coverage/test_coverage.py",),
+    "netlist/": ("cppsim/tests/netlist", "cppsim/tests/cpp/test_fuzz.py"),
+    "netlist/passes.py": ("cppsim/tests/model/test_agreement.py",),
     "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
     "structure.py": ("cppsim/tests/test_probe.py",),
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
