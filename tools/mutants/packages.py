@@ -32,7 +32,8 @@ class Package:
     whole
         Tests after these. Only the longest matching prefix counts.
     choices
-        Files that are not changed.
+        Files that are not changed, because they only choose what is built or tried: designs,
+        testbenches and values at random are judged by what tests find with them.
     circuit
         The sources build a circuit with Amaranth.
     shared
@@ -162,6 +163,9 @@ _CPPSIM = {
     "structure.py": ("cppsim/tests/test_probe.py",),
     "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
+_GENERATORS = tuple(
+    f"testing/{name}.py" for name in ("designs", "processes", "statements", "testbenches", "values")
+)
 _SIM = {
     "bench/": ("tests/sim/test_bench.py",),
     "builds.py": ("tests/sim/device/test_simulator.py",),
@@ -216,6 +220,7 @@ _ALL = (
         tests="cppsim/tests",
         own=_CPPSIM,
         whole={"": ("cppsim/tests", "tests/sim/device", "tests/boards/pins")},
+        choices=_GENERATORS,
         cold=(
             "amaranth_internals.py",
             "batch/",

@@ -34,6 +34,8 @@ words. This command writes a row, and with `--file links/` the row of a part:
 - A change is *explained* if `tools/mutants/equivalent.toml` says why it has no effect that a test
   could see. It is the *same* if it leaves all netlists as they were; netlists are not compared
   where only own tests run.
+- Files that only choose what is built or tried are not changed: the configurations of rtl, and
+  the random designs, testbenches and values of cppsim.
 - We write tests for the survivors and run the same changes again, because another seed would show
   less. In the first run, the tests noticed 104 of 130 changes of host, and of cppsim 23 of the
   first 35 changes and 70 of 89 later ones.
