@@ -37,11 +37,6 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
 def change(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[..., None]:
     """Return a function like ``setattr`` for code that writes designs, as if its file changed."""
 

@@ -112,7 +112,6 @@ _HOST = {
         "tests/host/arrays/test_protocols.py",
         "tests/host/arrays/test_types.py",
         "tests/host/arrays/test_keywords.py",
-        "tests/host/arrays/test_refusals.py",
         "tests/host/arrays/test_calls.py",
         "tests/host/arrays/test_refusals.py",
     ),

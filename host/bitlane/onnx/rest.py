@@ -63,9 +63,6 @@ _BACKENDS: Final[Mapping[str, _Load]] = {
     "reference": _load_reference,
 }
 
-RESTS: Final = tuple(_BACKENDS)
-"""The names of other backends: ONNX Runtime, and onnx's own reference."""
-
 
 def expect_rest(rest: object) -> str | None:
     """Return ``rest``, the name of a backend or None. Raises ``SettingError``."""

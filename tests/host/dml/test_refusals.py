@@ -35,7 +35,7 @@ from support.host.dml_bench import (
 from support.host.model_link import ModelDriver
 from support.host.refusals import literal, refused, takes_or_refuses
 
-INVALID, UNSUPPORTED = "E_INVALIDARG", "DXGI_ERROR_UNSUPPORTED"
+INVALID = "E_INVALIDARG"
 AND, OR = dml.ElementWiseBitAndOperatorDesc, dml.ElementWiseBitOrOperatorDesc
 Tensor: Any = BufferTensorDesc
 OTHER = dml.Device(ModelDriver())

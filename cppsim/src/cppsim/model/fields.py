@@ -10,11 +10,6 @@ from ..errors import PortTypeError, PortValueError, UnknownNameError
 from .ports import PortLayout, expect_fit, listed, whole_number
 
 
-def has_fields(shape: Any) -> bool:
-    """Return whether a port of ``shape`` takes dictionaries or lists."""
-    return _layout_of(shape) is not None
-
-
 def bits_of(name: str, shape: Any, value: Any) -> int:
     """Return ``value`` of a port ``name`` as its bits: as in ``ctx.set``, fields left out are 0.
 
