@@ -10,8 +10,8 @@ class Tuning:
     Attributes
     ----------
     evaluations : int
-        Evaluations of one expression by Amaranth after which a program is faster, its making
-        included.
+        Evaluations of one expression by Amaranth after which a program is faster, including its
+        construction.
     settlings : int
         Settlings of a design for one value after which a program for that value is faster.
     steps_per_instruction : int

@@ -1,4 +1,4 @@
-"""The errors that this package's objects share. Nothing here knows what is refused, or why."""
+"""The errors that this package's objects share, and checks of arguments that raise them."""
 
 import numpy as np
 import numpy.typing as npt

@@ -36,7 +36,7 @@ _OWN = 1 << 13
 """Bytes of shared memory that a block needs beside its words and tables."""
 
 _AS_BACKEND = ("backend 'cuda'", "backend='threads'")
-"""Who needs CuPy, and what to take instead, as in `find_cupy`."""
+"""The arguments of `find_cupy` for a batch: the user of CuPy, and another backend."""
 
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
 """Parts of CuPy's messages on a machine without a GPU or without a driver."""
