@@ -1,4 +1,4 @@
-"""Operators on the simulated circuit: any overlap, all lengths, tiles, and the speed of tests."""
+"""Operators and searches on the simulated circuit: any overlap, all lengths, tiles, speed."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""``bitlane run`` as a user types it: its output, its exit codes and its files."""
+"""``bitlane run`` and other commands as a user types them: output, exit codes and files."""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""A memory error is reported with its kind and address; no write follows, and later jobs work."""
+"""A memory error is reported with its kind and address; no write follows, and later jobs work.
+
+A core on Wishbone computes every byte, and reports the errors of its bus in the same way.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

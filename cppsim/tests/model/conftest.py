@@ -1,4 +1,4 @@
-"""The two kinds of models, of which each closes what a test has made."""
+"""A maker of each kind of model; the models of a test are closed at its end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -96,7 +96,7 @@ def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
         CellWriter().take(1, SimpleNamespace())
 
 
-# --- wide numbers ---------------------------------------------------------------------------------
+# --- numbers, messages and clocks -----------------------------------------------------------------
 
 
 WORDS = [

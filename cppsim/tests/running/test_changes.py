@@ -1,4 +1,4 @@
-"""Processes that set signals at an edge, and waits for changes of signals, beside pysim."""
+"""Processes at an edge and waits for changes, beside pysim; the depths of assignments."""
 
 from functools import partial
 from itertools import pairwise

@@ -1,6 +1,6 @@
-"""Batches of random designs beside the single simulator, and recorded testbenches beside others.
+"""Batches of random designs beside the single simulator.
 
-Random testbenches on them are recorded, and replayed on many instances.
+Random testbenches are recorded, replayed on many instances, and compared with an unrecorded run.
 
     python -m support.batches FOLDER
 

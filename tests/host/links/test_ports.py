@@ -101,7 +101,7 @@ def test_another_contract_version_is_refused() -> None:
             bitlane.open(f"serial:{opened.path}")
 
 
-# --- without --------------------------------------------------------------------------------------
+# --- faults of a serial port ----------------------------------------------------------------------
 
 
 def test_an_echo_is_no_board() -> None:

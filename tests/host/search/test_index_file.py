@@ -1,4 +1,4 @@
-"""Files of an index, which other files are not; and its life beside FAISS and NumPy.
+"""Files of an index, and its life beside FAISS and NumPy; other files are refused.
 
 A call that is interrupted or fails leaves the index, its file and its device as they were.
 """

@@ -1,5 +1,4 @@
-"""The nest issues every step once, in order; generators give every address of a walk, and bursts
-its bytes."""
+"""The nest issues every step once, in order; walks have every address, bursts every byte."""
 
 import random
 from collections.abc import Iterator
