@@ -260,7 +260,7 @@ def test_an_entry_has_no_content() -> None:
 
 
 def test_a_memory_with_two_instances_is_left_to_amaranth() -> None:
-    """They share their rows in Amaranth's simulator."""
+    """Two instances of one memory share its rows in Amaranth's simulator."""
 
     def build(m: Module, x: Any) -> None:
         data = MemoryData(shape=8, depth=2, init=[1])

@@ -135,7 +135,7 @@ def test_the_processor_finds_every_byte_right(bus: str, tmp_path: Path) -> None:
     assert printed == shown
 
 
-def test_every_file_of_the_system_is_told() -> None:
+def test_the_page_lists_every_file_of_the_system() -> None:
     page = (SOC / "README.md").read_text(encoding="utf-8")
     table = "".join(line for line in page.splitlines() if line.startswith("| `"))
     files = {path.name for path in SOC.iterdir() if path.is_file()} - {"README.md"}

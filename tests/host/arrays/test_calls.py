@@ -133,7 +133,7 @@ INVERTED = {
 
 
 def both(device: Device, text: str) -> tuple[Any, Any]:
-    """Return what a line is on a device and in NumPy."""
+    """Return the value of a line of Python on a device, and in NumPy."""
     arrays: dict[str, Any] = {name: random((6, 32), "u4", ord(name)) for name in "xyzw"}
     arrays["x"][::2] = arrays["y"][::2]
     arrays |= {name: random((6, 32), "i4", ord(name)) & 31 for name in "ij"}

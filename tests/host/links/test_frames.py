@@ -155,7 +155,7 @@ def test_garbage_raises_nothing(block: bytes) -> None:
     assert decode_answer(block) is None
 
 
-def test_odd_blocks() -> None:
+def test_cobs_of_a_wrong_form_has_no_content_and_a_full_last_block_has() -> None:
     for block in (b"", b"\2", b"\1\1\5", b"a\xff", b"\0", b"ab\0\1"):
         assert decode_backward(block) is None
     # A full block at the end needs no empty one behind it.

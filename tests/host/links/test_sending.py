@@ -137,20 +137,20 @@ LEAST = SERIAL.least_wait
 @pytest.mark.parametrize(
     ("steps", "waits"),
     [
-        # Patience starts at a second and ends at what was allowed.
+        # The wait starts at a second and ends at the time-out.
         ([], [1]),
         (["endless"], [1, 2.5]),
-        # It follows the line: down slowly, and up at once.
+        # Quick answers shorten it slowly, and a slow one lengthens it at once.
         (["slow", *["quick"] * 100, "slow"], [LEAST, 1]),
-        # It doubles with each silence and recovers.
+        # Each silence doubles it, up to a limit, and an answer ends that.
         (["quick", *["silence"] * 6, "answer"], [LEAST * n for n in (1, 2, 4, 8, 16, 32, 32, 1)]),
-        # Answers that come twice double it, until it is measured.
+        # Answers that come twice double it, until the line is measured again.
         (["slow", "copy"], [1, 2]),
         (["quick", *["copy"] * 99, *["quick"] * 5], [LEAST * n for n in (16, 8, 4, 2, 1, 1)]),
     ],
 )
-def test_patience(steps: list[str], waits: list[float]) -> None:
-    """``waits``: the last ones, in seconds."""
+def test_the_wait_for_an_answer_follows_the_line(steps: list[str], waits: list[float]) -> None:
+    """``waits`` are the last ones, in seconds."""
     it = RetransmissionTimer(SERIAL, 2.5)
     found = [it.seconds(436)]
     for step in steps:
@@ -270,7 +270,7 @@ DATA = Random(1).randbytes(PACKETS * FULL + 700)
 def test_a_long_write_needs_no_decoding(
     line: ModelSocket, monkeypatch: pytest.MonkeyPatch, offset: int, rest: int
 ) -> None:
-    """But of the packet that the rest does not fill, and of one before the first whole word."""
+    """Only a packet that is not full, and one before the first whole word, are decoded."""
     decoded: list[int] = []
     decode = DatagramLine.decode
     link = line.link()

@@ -225,7 +225,7 @@ ADDRESS = ("addr", "len", "size", "burst", "prot", "cache")
 def pass_through(
     dut: Any, stalls: Stalls, *ways: tuple[Any, Sequence[Any], Any]
 ) -> list[list[int]]:
-    """Send payloads from a stream to another, in no cycle, for each of ``ways``; return bits."""
+    """Send payloads along each of ``ways``, in the same cycle; return the bits received."""
     sources = [Source(i, given, stalls, f"in {n}") for n, (i, given, _) in enumerate(ways)]
     sinks = [Sink(o, len(given), stalls, f"out {n}") for n, (_, given, o) in enumerate(ways)]
     simulate(dut, *sources, *sinks)

@@ -231,7 +231,7 @@ def test_clear_waits_until_the_bus_is_drained() -> None:
 
 @pytest.mark.parametrize("slots", [2, 16])
 def test_a_group_of_words_is_read_while_others_are_written(slots: int, width: int) -> None:
-    """It has the words written up to the cycle before, and stays until the next read."""
+    """The group has the words of all cycles before, and stays until the next read."""
     rng, columns = random.Random(slots * width), width // 32
     order = rng.sample(range(slots * RECORD_WORDS), slots * RECORD_WORDS)
     stored: dict[int, int] = {}

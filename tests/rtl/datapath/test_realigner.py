@@ -179,8 +179,10 @@ def test_an_element_fills_its_beat(lane: Lane) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_words_behind_a_flush(stage: str) -> None:
-    """A prime costs no cycle, and the flush has no error of it; any other word waits a cycle,
-    unless two beats can leave."""
+    """A prime costs no cycle and its error is not the flush's; any other word waits a cycle.
+
+    No word waits if two beats can leave.
+    """
     words = [
         word(0x44332211, 2, "prime"),
         word(0x88776655, 2, "flush", "last"),

@@ -223,7 +223,7 @@ def test_packets_cross_whole(periods: tuple[float, float], stalls: float) -> Non
 
 
 def test_latency() -> None:
-    """With one clock for both sides, which changes nothing else."""
+    """Both sides have one clock here, which changes nothing else."""
     fifo = PacketFifo(16, DEPTH, LONGEST)
 
     async def testbench(ctx: Any) -> None:

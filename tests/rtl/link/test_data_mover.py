@@ -36,7 +36,7 @@ class Move:
         return range(self.address & ~3, self.address + self.size, 4)
 
     def payloads(self) -> list[dict[str, int]]:
-        """Return the words to write. Bytes beside those to write are no zeros."""
+        """Return the words to write. Bytes beside those to write are not 0."""
         first = self.address % 4
         data = (b"\xa5" * first + (self.data or b"")).ljust(4 * len(self.words), b"\xa5")
         return [
@@ -80,7 +80,7 @@ class Bench:
         """The responses that came before the end of each transfer."""
 
     def run(self, moves: Sequence[Move]) -> None:
-        """Make transfers."""
+        """Make the transfers ``moves``."""
         transfer, rests = self.dut.transfer, self.stalls.lengths("moves")
 
         async def order(ctx: Any) -> None:

@@ -107,7 +107,7 @@ def buffer(data_type: str, values: object, **fields: object) -> dict[str, object
 
 
 def not_model(commands: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """NOT of three UINT8 in a buffer of four bytes; a dispatch, unless there are commands."""
+    """Return a model of NOT of three UINT8, with ``commands`` or else one dispatch."""
     dispatch: dict[str, Any] = {
         "type": "dispatch",
         "dispatchable": "not",
