@@ -225,7 +225,7 @@ x[:] = 0
 results = selected, both, sums
 """,
 }
-"""What reads ``x``, and writes over it; NumPy computes each line at once."""
+"""Lines that read ``x`` and then write over it; NumPy computes each line at once."""
 
 
 @pytest.mark.parametrize("scene", OVERWRITTEN)

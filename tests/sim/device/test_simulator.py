@@ -250,7 +250,7 @@ def test_wait_of_nothing_only_looks_and_a_wait_ends_at_its_deadline(link: Simula
 def test_a_wait_lasts_as_long_as_bytes_move(
     simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that a slow evaluator's cycles take seconds of."""
+    """Each look at the clock takes a second, as if the evaluator were slow."""
     seconds = itertools.count()
     monkeypatch.setattr("bitlane_sim.device.simulator.monotonic", lambda: float(next(seconds)))
     assert not simulator.wait(100.0)  # by this clock no slice is short enough, down to a cycle
