@@ -91,12 +91,25 @@ def test_one_bank_is_shared_burst_by_burst() -> None:
     assert ran.b.cycles == [block + beat for block in range(18, 130, 32) for beat in range(16)]
 
 
+def watcher(port: Any, cycles: int, seen: list[tuple[int, int]]) -> Callable[[Any], Any]:
+    """Return a testbench that appends valid and data of a read port in each cycle to ``seen``."""
+
+    async def watch(ctx: Any) -> None:
+        for _ in range(cycles):
+            await ctx.tick()
+            seen.append((ctx.get(port.data.valid), ctx.get(port.data.payload.data)))
+
+    return watch
+
+
 def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     dut = banked()
     ask, late = Source(dut.a.request, [{"address": BASE, "length": 3}]), Sink(dut.a.data, 4)
+    seen: list[tuple[int, int]] = []
     # Banks 1, 1, 0: the last request waits for the beat that bank 0 holds.
     requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
-    ran = transfer_bursts(dut, ask, later(late, 100), b=requests)
+    ran = transfer_bursts(dut, ask, later(late, 100), watcher(dut.a, 100, seen), b=requests)
+    assert seen[1:] == [(1, 0)] * 99
     assert (late.cycles[0], late.payloads[0].data) == (0, 0)
     assert ran.b.cycles[:32] == list(range(2, 34))
     assert ran.b.cycles[32] > 100
@@ -211,7 +224,10 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
     circuit = compiled(Filled)
     dut = circuit.dut
     ask, late = Source(dut.a.request, [{"address": BASE + 4 * 7, "length": 3}]), Sink(dut.a.data, 4)
-    ran = transfer_bursts(circuit, ask, later(late, 40), write=blocks(2, 4))
+    seen: list[tuple[int, int]] = []
+    watch = watcher(dut.a, 40, seen)
+    ran = transfer_bursts(circuit, ask, later(late, 40), watch, write=blocks(2, 4))
+    assert seen[1:] == [(1, filled(7))] * 39
     assert ran.beats.cycles == [*range(1, 33)]
     assert late.cycles[0] == 0
     assert [beat.data for beat in late.payloads] == [filled(7 + word) for word in range(4)]
