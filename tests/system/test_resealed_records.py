@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver import encode
-from bitlane.lowering import Streams, View
-from bitlane.lowering import lower as lowering
+from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     RECORD_WORDS,
@@ -215,9 +214,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
     op, shape, a, b, y = JOBS[name]
     geometry = device.driver.geometry
-    commands = list(
-        lowering.lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory)
-    )
+    commands = list(lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory))
     assert len(commands) == 1
     return encode(commands[0])
 
