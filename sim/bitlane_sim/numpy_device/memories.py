@@ -226,6 +226,7 @@ class _SdramTimes(MemoryTimes):
         half = self._timing.refresh_interval // 2
         self._due = float(half if chip.due is None else chip.due)
         self._shared = chip.shared
+        self._register = int(not part.masks)  # before the FIFO, so that partial beats are found
         self._size = y.data_bytes
         self._words = self._size * 8 // part.width
         self._held: list[tuple[float, ReadBurst] | None] = [None for _ in ports]
@@ -258,12 +259,13 @@ class _SdramTimes(MemoryTimes):
             if first < len(y.sent) and passed < inf:
                 y.requested.append(max(y.sent[first] + 1, self._free[_WRITE], passed))
                 moved = True
-        while (number := len(y.entered)) < len(y.sent) and number - _FIFO < len(self._fires):
+        depth = _FIFO + self._register
+        while (number := len(y.entered)) < len(y.sent) and number - depth < len(self._fires):
             time = y.sent[number] + 1
             if number:
                 time = max(time, y.entered[-1] + 1)
-            if number >= _FIFO:
-                time = max(time, self._fires[number - _FIFO] + 1)
+            if number >= depth:
+                time = max(time, self._fires[number - depth] + 1)
             if number == y.entering.first:
                 time = max(time, self._passed(y.bursts_entered))
             if time == inf:
@@ -322,7 +324,7 @@ class _SdramTimes(MemoryTimes):
         if len(y.requested) > self._written and len(y.entered) > (
             last := y.bursts[self._written].last
         ):
-            whole = y.entered[last] + 1
+            whole = y.entered[last] + 1 + self._register
             times.append(max(y.requested[self._written] + 1, whole, self._merged))
         else:
             times.append(inf)

@@ -100,20 +100,12 @@ def test_commands_and_jobs_take_what_they_do_on_the_circuit(
 _BOARDS = "ulx3s", "ulx3s-sdram", "colorlight-i5", "tangnano9k", "hx8k", "icebreaker"
 """A board for each pair of a circuit and a memory; the Ethernet board's chip has no masks."""
 
-FAR_OFF = {("colorlight-i5", seed) for seed in (0, 1, 7, 8)}
-"""Draws on the chip without masks for which stalls are predicted worse."""
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 4))
 @pytest.mark.parametrize("name", _BOARDS)
-def test_commands_and_jobs_take_what_they_do_on_the_board(
-    name: str, seed: int, request: pytest.FixtureRequest
-) -> None:
+def test_commands_and_jobs_take_what_they_do_on_the_board(name: str, seed: int) -> None:
     """Short rows, gathered and scattered elements included, anywhere between two refreshes."""
-    if (name, seed) in FAR_OFF:
-        reason = "the model of an SDRAM without masks gives waits to other ports, or too many"
-        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError))
     chance = random.Random(seed)
     with closing(PairedBoard(boards()[name], due=chance.randrange(20, 700))) as pair:
         circuit, by = pair.configuration, f"{name}, seed {seed}"
