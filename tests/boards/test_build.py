@@ -7,6 +7,7 @@ it keeps the best one, and its output depends on the seeds only.
 import argparse
 import dataclasses
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -250,10 +251,13 @@ def test_a_tool_that_is_stopped_leaves_nothing(
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("time.sleep", interrupted)
-    script = "; ".join(["help synth_ecp5"] * 1000)
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    # The tool waits for a writer until it is stopped.
+    os.mkfifo(folder / "never.v")
     with pytest.raises(KeyboardInterrupt):
-        run_tool(YOSYS, ["-p", script], tmp_path, tmp_path / "log", print)
-    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+        run_tool(YOSYS, ["-p", "read_verilog never.v"], folder, tmp_path / "log", print)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "sources"]
 
 
 def test_all_prints_a_row_for_every_board(
