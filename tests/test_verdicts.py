@@ -1,6 +1,7 @@
 """Tests of stored verdicts: what is checked again, and what never is stored."""
 
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -76,6 +77,21 @@ def test_a_failure_is_never_stored(checks: Checks) -> None:
         with pytest.raises(AssertionError):
             checks(PARTS, fails=True)
     assert (checks.runs, checks.origins, entries()) == (2, [], [])
+
+
+def test_an_entry_of_an_older_form_is_replaced(checks: Checks) -> None:
+    checks(PARTS)
+    [path] = entries()
+    folder = path.parent
+
+    def older(folder: Path) -> None:
+        (folder / path.name).write_text('{"passed": "proven"}', encoding="utf-8")
+
+    shutil.rmtree(folder)
+    CACHE.cached(verdicts.KIND, folder.name, older)
+    for _ in range(2):
+        checks(PARTS)
+    assert (checks.runs, checks.origins) == (2, [NOW, NOW, KNOWN])
 
 
 SECONDS = ("NaN", "Infinity", "-1", "[]", '"long"')

@@ -83,7 +83,7 @@ _PASSED = pytest.StashKey[tuple[str, "Passed"]]()
 
 @dataclass(frozen=True)
 class Passed:
-    """What is stored of a check that passed.
+    """The verdict of a check that passed, as it is stored.
 
     Attributes
     ----------
@@ -245,14 +245,14 @@ def stored(key: str) -> Passed | None:
 
 
 def remove_stored(key: str) -> None:
-    """Remove the verdict of ``key``, which a check of today has contradicted."""
+    """Remove the entry of ``key``, which a check of today contradicts or nobody can read."""
     folder = CACHE.known(KIND, key)
     if folder is not None:
         remove(folder)
 
 
 def store(key: str, passed: Passed) -> None:
-    """Store ``passed`` of the check of ``key``."""
+    """Store ``passed`` of the check of ``key``; a verdict that can be read stays as it is."""
 
     def fill(folder: Path) -> None:
         content = json.dumps({"passed": passed.text, "seconds": round(passed.seconds, 1)})
@@ -261,6 +261,9 @@ def store(key: str, passed: Passed) -> None:
     with warnings.catch_warnings():
         # The check has run, so neither a damaged entry nor a full disk is an error of the test.
         warnings.simplefilter("ignore", CacheWarning)
+        # The cache itself keeps an entry of another form, which is not damaged.
+        if stored(key) is None:
+            remove_stored(key)
         CACHE.cached(KIND, key, fill)
 
 
