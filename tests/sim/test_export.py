@@ -56,7 +56,6 @@ def streaming(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        "--configuration copy --memory-bytes 65536 --block-ram --prefix dma",
         slow("--configuration copy --memory-bytes 64KiB --block-ram --prefix dma"),
         slow("--data-width 32 --ops xor --modes dense --loops 1 --prefix xorer"),
         slow("--data-width 32 --ops xor --search 1,64,2,1 --prefix finder"),

@@ -115,7 +115,7 @@ def _on_cores(
 def best(
     ways: Mapping[str, Callable[[str], float]], progress: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
-    """The best of some rounds of each way, by timing; in a round each way has its turn."""
+    """Return the best rate of each way by timing, of `ROUNDS` rounds in which each has its turn."""
     found = {what: dict.fromkeys(TIMINGS, 0.0) for what in ways}
     for name in TIMINGS:
         for _ in range(ROUNDS):

@@ -87,8 +87,8 @@ class Flat:
 def write_at(array: ArrayBase, numbers: Numbers, values: Any) -> None:
     """Write ``values``, repeated as often as needed, over the elements with ``numbers``.
 
-    ``numbers`` has one axis. Of several values for one element the last one stays. Nothing is
-    written if there are no values. Raises the errors of `as_source` and of assignments.
+    ``numbers`` has one axis. Of several values for one element, the last one stays. Without
+    values nothing is written. Raises the errors of `as_source` and of assignments.
     """
     given = as_source("values", values, array.dtype)
     row = _with_axes(array)

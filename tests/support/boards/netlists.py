@@ -42,7 +42,7 @@ def built_boards(family: Family) -> list[str]:
 def expect_validated(name: str, record_property: Callable[[str, object], None]) -> None:
     """Expect that the netlist of a board passes the driver's validation.
 
-    A chip of SDRAM is no part of the netlist, so that a small part of it is marched over.
+    A chip of SDRAM is outside of the netlist, so the march covers 1 KiB of it.
     """
     board, model = boards()[name], readback(name)
     assert validated(model, board, 1024 if board.sdram else None) == ""
