@@ -60,13 +60,14 @@ def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> N
 
 @pytest.mark.slow
 def test_compiled_engines_do_in_less_time_what_amaranths_simulator_shows(
-    record_property: Callable[[str, object], None],
+    record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = configuration(data_width=64, read_ports=2)
     seconds, shown = list[float](), list[Any]()
-    for compile_it in (True, False):
+    for mode in ("always", "off"):
+        monkeypatch.setenv("CPPSIM", mode)
         generator = random.Random(1)
-        bench = EngineBench(config, 7, STALLS[1], 1, compile_it=compile_it)
+        bench = EngineBench(config, 7, STALLS[1], 1)
         started = time.process_time()
         bench.check(random_tasks(generator, config))
         seconds.append(time.process_time() - started)
@@ -95,7 +96,7 @@ def test_reduced_engines_have_the_ports_that_they_use(options: dict[str, Any], w
 def test_reduced_engines(options: dict[str, Any], width: int) -> None:
     generator = random.Random(f"{sorted(options)} {width}")
     config = configuration(data_width=width, **options)
-    EngineBench(config, compile_it=False).check(random_tasks(generator, config, 8))
+    EngineBench(config).check(random_tasks(generator, config, 8))
 
 
 @pytest.mark.parametrize("op", [Op.NOT, Op.XOR])
@@ -132,8 +133,7 @@ def test_a_fenced_command_starts_2_cycles_after_the_last_response(latency: int) 
 )
 def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> None:
     """The target for N beats is N + 12 cycles at 32 bits, and N + 14 at 64."""
-    known = options.keys() <= {"data_width", "read_ports"}
-    bench = EngineBench(configuration(**options), compile_it=known)
+    bench = EngineBench(configuration(**options))
     bench.check([logic(Op.NOT, 0, None, 4096, 64)])
     beats = 64 // bench.configuration.data_bytes
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
@@ -177,7 +177,7 @@ def test_counters() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
 def test_ring_goes_round(stalls: Stalls) -> None:
-    bench = EngineBench(configuration(slots=2), stalls=stalls, compile_it=False)
+    bench = EngineBench(configuration(slots=2), stalls=stalls)
     tasks = [
         logic(Op.NOT, 100 * index, None, 4096 + 101 * index, 99, interrupt=True)
         for index in range(9)

@@ -16,7 +16,7 @@ from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams import Fifo, SkidBuffer, Stage
-from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, elaborated, simulate, transfer
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, compiled, simulate, transfer
 from support.rtl.walks import (
     OPERAND_MODES,
     Walk,
@@ -69,7 +69,7 @@ class Bench:
         self.configuration = configuration
         self.commands = commands
         self.starts: list[int] = []
-        self.dut = elaborated(LoopNest, configuration, buffer)
+        self.dut = compiled(LoopNest, configuration, buffer)
         self._stale = random.Random(0)
 
     async def run(self, ctx: Any) -> None:

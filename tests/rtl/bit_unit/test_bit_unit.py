@@ -21,7 +21,7 @@ from support.rtl.records import (
     split,
     truths,
 )
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, elaborated, transfer
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, transfer
 from support.seeds import slow
 
 ALL_OPS = BIT_OPS
@@ -52,9 +52,7 @@ LATENCIES = [
 def unit(
     width: int, ops: frozenset[Op], lanes: frozenset[Lane] = ALL_LANES, *, sums: bool = False
 ) -> BitUnit:
-    """Return a unit, compiled if many tests use it."""
-    known = compiled if ops == ALL_OPS and lanes == ALL_LANES else elaborated
-    return known(BitUnit, width, ops, lanes, sums=sums)
+    return compiled(BitUnit, width, ops, lanes, sums=sums)
 
 
 @dataclass

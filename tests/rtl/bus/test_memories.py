@@ -34,15 +34,14 @@ from support.rtl.bursts import (
 )
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins
 from support.rtl.sdram import memory as sdram
-from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, later, simulate
+from support.rtl.streams import Sink, Source, Stalls, compiled, later, simulate
 from support.seeds import slow
 
 WIDTH = 8 * BYTES
 
 
 def banked(banks: int = 2, read_ports: int = 2) -> Any:
-    known = compiled if banks == 2 else elaborated
-    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
+    return compiled(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
 
 
 def test_each_word_of_four_banks_keeps_its_content() -> None:

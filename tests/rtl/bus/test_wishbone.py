@@ -15,7 +15,7 @@ from amaranth.lib.memory import Memory as Storage
 from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
 from support.rtl.bursts import beats_to_write, bursts_of
 from support.rtl.memory import Memory, WishboneMemory
-from support.rtl.streams import Sink, Source, Stalls, compiled, elaborated, later, simulate
+from support.rtl.streams import Sink, Source, Stalls, compiled, later, simulate
 from support.seeds import slow
 
 SIZE = 1 << 12
@@ -214,7 +214,7 @@ class Classic(wiring.Component):
 
 
 def test_a_memory_of_classic_cycles_answers_in_the_cycle_of_the_request() -> None:
-    circuit = elaborated(Classic)
+    circuit = compiled(Classic)
     dut = circuit.dut
     beats = [{"data": 1000 + i, "strobe": 15, "last": i in (15, 20)} for i in range(21)]
     responses = Sink(dut.write.response, 2)

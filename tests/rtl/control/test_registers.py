@@ -26,7 +26,7 @@ from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers
-from support.rtl.streams import clocked, elaborated, simulate
+from support.rtl.streams import clocked, compiled, simulate
 from support.rtl.window import Host
 
 CONFIGURATION = Configuration(
@@ -43,7 +43,7 @@ Bench = Callable[[Host], Awaitable[None]]
 
 
 def check(bench: Bench, configuration: Configuration = CONFIGURATION) -> None:
-    dut = elaborated(Registers, configuration)
+    dut = compiled(Registers, configuration)
     simulate(dut, lambda ctx: bench(Host(ctx, dut)))
 
 

@@ -18,7 +18,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
 from bitlane_rtl.datapath.watchdog import Watchdog
 from support.rtl.records import fields_of, random_edge
-from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, clocked, elaborated, simulate
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, clocked, compiled, simulate
 from support.seeds import seeds, slow
 
 DENSE = frozenset({Mode.DENSE})
@@ -109,7 +109,7 @@ def defined(dut: Pairing) -> Any:
 
 def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int], Port]:
     """Compare every pair; return the cycles of A's beats and of the pairs, and ``bad_port``."""
-    dut = elaborated(Pairing, traffic.configuration)
+    dut = compiled(Pairing, traffic.configuration)
     sources = {"a": Source(dut.a, traffic.a, stalls, "a")}
     if traffic.configuration.has_b:
         sources["b"] = Source(dut.b, traffic.b, stalls, "b")
@@ -196,7 +196,7 @@ def test_the_first_operand_in_error_is_kept(name: str, seed: int) -> None:
 def expiry(bound: int, script: str) -> list[int]:
     """Return the cycles with ``expired`` 1. ``script``, by cycle: w waits, p progress, i idle."""
     inputs = [{"bound": bound, "waiting": x != "i", "progress": x == "p"} for x in script]
-    (expired,) = clocked(elaborated(Watchdog), inputs, "expired")
+    (expired,) = clocked(compiled(Watchdog), inputs, "expired")
     return [cycle for cycle, level in enumerate(expired) if level]
 
 

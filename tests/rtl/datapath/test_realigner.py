@@ -14,7 +14,7 @@ from bitlane_rtl.datapath import placement
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams import ForwardRegister, Wire
 from support.rtl.records import join
-from support.rtl.streams import NO_STALLS, Source, Stalls, elaborated, from_bits, simulate
+from support.rtl.streams import NO_STALLS, Source, Stalls, compiled, from_bits, simulate
 from support.seeds import slow
 
 STAGES: dict[str, tuple[Any, int, bool]] = {
@@ -42,7 +42,7 @@ def run(
 ) -> tuple[list[int], list[tuple[int, Any]]]:
     """Send ``words``; return the cycle of each word, and the output beats with their cycles."""
     register, _, dual = STAGES[stage]
-    dut = elaborated(Realigner, Configuration(data_width=width), register, dual=dual)
+    dut = compiled(Realigner, Configuration(data_width=width), register, dual=dual)
     source = Source(dut.i, words, stalls)
     shape = dut.o[0].payload.shape()
     outputs = [signal for o in dut.o for signal in (o.valid, Value.cast(o.payload))]

@@ -34,7 +34,7 @@ from support.rtl.bursts import (
 )
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.sdram import CLOCK_HZ, PARTS, ChipAtPins, controller
-from support.rtl.streams import NO_STALLS, Stalls, clocked, compiled, elaborated, later, simulate
+from support.rtl.streams import NO_STALLS, Stalls, clocked, compiled, later, simulate
 
 USER_B = 0x800
 """Requests of the reader or writer B have this bit, those of A do not."""
@@ -121,7 +121,7 @@ def test_a_stalled_port_is_shared_evenly_too(kind: str, stalls: Stalls) -> None:
 
 @pytest.mark.parametrize("reader", ["a", "b"])
 def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> None:
-    dut = elaborated(ReadArbiter, 32, 32, 16)
+    dut = compiled(ReadArbiter, 32, 32, 16)
     memory = ReadServer(dut.port, OwnAddresses())
     ran = vars(transfer_bursts(dut, **{reader: requests(10, 0x1000, 3)}, background=[memory]))
     accepted = [cycle for cycle, _, _ in memory.requests]
@@ -203,7 +203,7 @@ def test_each_writer_gets_its_own_responses(stalls: Stalls, latency: int) -> Non
 @pytest.mark.parametrize(("writer", "waits"), [("a", 0), ("b", 1)])
 def test_one_that_asks_alone_has_the_whole_port(writer: str, waits: int) -> None:
     """Writer B waits for a cycle, once: the port is A's at the start."""
-    dut = elaborated(WriteArbiter, 32, 32, 16)
+    dut = compiled(WriteArbiter, 32, 32, 16)
     ran = Run(dut, {writer: requests(10, 0x80, 3)})
     port = ran.ports[writer]
     assert port.write.cycles == [waits + 4 * burst for burst in range(10)]
@@ -212,7 +212,7 @@ def test_one_that_asks_alone_has_the_whole_port(writer: str, waits: int) -> None
 
 
 def test_a_burst_whose_beats_are_late_is_not_interrupted() -> None:
-    dut = elaborated(WriteArbiter, 32, 32, 16)
+    dut = compiled(WriteArbiter, 32, 32, 16)
     asked = {"a": requests(2, 0, 15), "b": requests(1, USER_B, 0)}
     ran = Run(dut, asked, late={"b": 5})
     assert ran.users == [0, 1, 0]

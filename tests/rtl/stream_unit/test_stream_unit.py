@@ -21,7 +21,7 @@ from bitlane_rtl.stream_unit.registers import (
 )
 from bitlane_rtl.stream_unit.unit import StreamUnit
 from support.rtl.packets import EMPTY, HOLES, REFUSED, UNEQUAL, Beat, Traffic, control, exchange
-from support.rtl.streams import Sink, Source, Stalls, channel, compiled, elaborated, simulate
+from support.rtl.streams import Sink, Source, Stalls, channel, compiled, simulate
 from support.rtl.window import Host
 from support.seeds import slow
 
@@ -48,7 +48,7 @@ NAMES = [*UNITS, *map(slow, SLOW_UNITS)]
 
 
 def unit(config: StreamConfiguration) -> StreamUnit:
-    return (compiled if config == ALL else elaborated)(StreamUnit, config)
+    return compiled(StreamUnit, config)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -201,7 +201,7 @@ def test_a_sum_that_comes_back_to_zero_is_not_none(negate: int) -> None:
         for packet in packets
         for number, total in enumerate(packet)
     ]
-    circuit = elaborated(PacketAssembler, StreamConfiguration())
+    circuit = compiled(PacketAssembler, StreamConfiguration())
     source, sink = Source(circuit.i, sent), Sink(circuit.o, len(packets))
     simulate(circuit, source, sink)
     assert [beat.data & 0xFF for beat in sink.payloads] == [1 - negate, negate, 1 - negate, negate]
@@ -217,7 +217,7 @@ FIELDS = ("data", "keep", "last", "user")
 @pytest.mark.parametrize("registers", [False, True])
 def test_packets_between_the_buses(registers: bool) -> None:
     config = StreamConfiguration(data_width=8, user_width=2, ops=frozenset({Op.XOR, Op.NOT}))
-    core = elaborated(StreamCore, config, registers=registers)
+    core = compiled(StreamCore, config, registers=registers)
     assert core.latency == StreamUnit(config).latency
     a, y = (channel(bus, "t", *FIELDS) for bus in (core.s_axis_a, core.m_axis_y))
     b = channel(core.s_axis_b, "t", *FIELDS[:3])
@@ -247,7 +247,7 @@ NARROW = StreamConfiguration(data_width=32)
 
 def check(config: StreamConfiguration, bench: Callable[[Host], Awaitable[None]]) -> None:
     """Run a testbench for the registers of a unit."""
-    circuit = elaborated(StreamRegisters, config)
+    circuit = compiled(StreamRegisters, config)
     offsets = {entry.name: entry.offset for entry in stream_registers(config)}
     simulate(circuit, lambda ctx: bench(Host(ctx, circuit, "window", offsets)))
 

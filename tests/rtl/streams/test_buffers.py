@@ -35,7 +35,7 @@ from support.rtl.streams import (
     Source,
     Stalls,
     clocked,
-    elaborated,
+    compiled,
     simulate,
     transfer,
 )
@@ -77,7 +77,7 @@ def run(buffer: StreamBuffer, inputs: Iterable[tuple[int, Any, int]]) -> list[Se
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_payload_appears_after_the_stated_latency(kind: str) -> None:
     make, _, latency = KINDS[kind]
-    seen = run(elaborated(make), [(1, 0x5A, 0)] + [(0, 0, 0)] * 9)
+    seen = run(compiled(make), [(1, 0x5A, 0)] + [(0, 0, 0)] * 9)
     assert [each.valid for each in seen] == [0] * latency + [1] * (10 - latency)
     assert {each.payload for each in seen[latency:]} == {0x5A}, "not held until taken"
 
@@ -85,7 +85,7 @@ def test_a_payload_appears_after_the_stated_latency(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_moves_one_payload_a_cycle(kind: str) -> None:
     make, _, latency = KINDS[kind]
-    seen = run(elaborated(make), [(1, cycle, 1) for cycle in range(100)])
+    seen = run(compiled(make), [(1, cycle, 1) for cycle in range(100)])
     assert [each.payload for each in seen if each.valid] == list(range(100 - latency))
     assert all(each.ready for each in seen)
 
@@ -93,7 +93,7 @@ def test_it_moves_one_payload_a_cycle(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_holds_exactly_its_depth(kind: str) -> None:
     make, depth, _ = KINDS[kind]
-    seen = run(elaborated(make), [(1, 0, 0)] * (depth + 5))
+    seen = run(compiled(make), [(1, 0, 0)] * (depth + 5))
     assert sum(each.ready for each in seen) == depth
     if seen[0].level is not None:
         assert [each.level for each in seen] == [min(cycle, depth) for cycle in range(depth + 5)]
@@ -103,7 +103,7 @@ def test_it_holds_exactly_its_depth(kind: str) -> None:
 def test_a_full_buffer_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
-    seen = run(elaborated(make), [(1, 0, cycle == full) for cycle in range(full + 3)])
+    seen = run(compiled(make), [(1, 0, cycle == full) for cycle in range(full + 3)])
     assert [each.ready for each in seen[full:]] == [0, 1, 0]
 
 
@@ -112,7 +112,7 @@ def test_a_full_buffer_empties_without_a_gap(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
     inputs = [(cycle < depth, cycle, cycle >= full) for cycle in range(full + depth + 3)]
-    taken = [(each.valid, each.payload) for each in run(elaborated(make), inputs)[full:]]
+    taken = [(each.valid, each.payload) for each in run(compiled(make), inputs)[full:]]
     assert taken[:depth] == [(1, payload) for payload in range(depth)]
     assert not any(valid for valid, _ in taken[depth:])
 
@@ -121,7 +121,7 @@ def test_a_full_buffer_empties_without_a_gap(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> None:
     make, depth, _ = KINDS[kind]
-    dut = elaborated(make)
+    dut = compiled(make)
     # Stalls are long, so that each side is the slower one for a while.
     stalls = Stalls(seed=seed, probability=0.2, longest=16)
     source, sink = Source(dut.i, range(250), stalls), Sink(dut.o, 250, stalls)
@@ -193,7 +193,7 @@ THROUGH: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
 @pytest.mark.parametrize("kind", THROUGH)
 def test_wire_and_registers_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
     make, latency, period = THROUGH[kind]
-    source, sink = transfer(elaborated(make), range(200), 200, stalls)
+    source, sink = transfer(compiled(make), range(200), 200, stalls)
     assert sink.payloads == list(range(200))
     if not latency:
         assert sink.cycles == source.cycles
@@ -246,7 +246,7 @@ class Credited(wiring.Component):
 def test_nothing_is_lost_on_a_credited_way(
     depth: int, way: int, registered: bool, stalls: Stalls
 ) -> None:
-    dut = elaborated(Credited, depth, way, registered=registered)
+    dut = compiled(Credited, depth, way, registered=registered)
     source, sink = transfer(dut, range(256), 256, stalls)
     assert sink.payloads == list(range(256))
     for number, left in enumerate(sink.cycles, 1):

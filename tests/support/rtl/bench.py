@@ -96,11 +96,7 @@ def ending(fault: int, retired: int) -> Ending:
 
 
 class EngineBench:
-    """An engine on ``memory_bytes`` of random memory.
-
-    With ``compile_it``, it is compiled once for each configuration, which takes longer than a
-    single test on Amaranth's own simulator.
-    """
+    """An engine on ``memory_bytes`` of random memory, prepared once for each configuration."""
 
     def __init__(
         self,
@@ -108,11 +104,9 @@ class EngineBench:
         latency: int = 0,
         stalls: Stalls = NO_STALLS,
         seed: int = 0,
-        *,
-        compile_it: bool = True,
     ) -> None:
         self.configuration = configuration
-        self.dut = compiled(Engine, configuration) if compile_it else Engine(configuration)
+        self.dut = compiled(Engine, configuration)
         data = np.random.default_rng(seed).integers(
             0, 256, configuration.memory_bytes, dtype=np.uint8
         )

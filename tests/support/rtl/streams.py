@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from amaranth.hdl import (
     Cat,
@@ -24,6 +24,7 @@ from amaranth.hdl import (
 )
 
 import cppsim
+from cppsim.mode import default_mode
 from support.seeds import slow
 
 CLOCK_PERIOD = 1e-6
@@ -207,17 +208,14 @@ class Sink:
             cycle += 1
 
 
-_Mode = Literal["always", "off"]
-
-
 class _Simulation:
     """A circuit that is prepared once for any number of runs.
 
     Its simulator has a fixed number of testbenches; each runs the current testbench of its number.
     """
 
-    def __init__(self, circuit: Elaboratable, mode: _Mode) -> None:
-        self._simulator = cppsim.Simulator(_clocked(circuit), mode=mode)
+    def __init__(self, circuit: Elaboratable) -> None:
+        self._simulator = cppsim.Simulator(_clocked(circuit))
         self._simulator.add_clock(CLOCK_PERIOD)
         self._current: dict[bool, Sequence[Testbench]] = {}
         self._ran = False
@@ -246,35 +244,21 @@ class _Simulation:
 
 
 _known: dict[tuple[Any, ...], Elaboratable] = {}
-"""Circuits of `compiled` and of `elaborated`, by their arguments."""
+"""Circuits of `compiled`, by their arguments and the mode of cppsim."""
 
 _prepared: dict[Elaboratable, _Simulation] = {}
 """Simulations of these circuits."""
 
 
 def compiled(make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable) -> _Circuit:
-    """Return the circuit of these arguments, which `simulate` runs compiled, cached.
+    """Return ``make(*arguments, **options)``, made and prepared for `simulate` on the first call.
 
-    It pays where many tests of a module simulate the circuit: to compile takes 0.3 s to 6 s.
+    To prepare a circuit takes up to 0.5 s, and 3 s if the cache does not have it.
     """
-    return _known_circuit("always", make, *arguments, **options)
-
-
-def elaborated(
-    make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
-) -> _Circuit:
-    """Return the circuit of these arguments, which Amaranth's simulator runs, cached."""
-    return _known_circuit("off", make, *arguments, **options)
-
-
-def _known_circuit(
-    mode: _Mode, make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
-) -> _Circuit:
-    """Return ``make(*arguments, **options)``, made and prepared on the first call."""
-    key = (mode, make, *arguments, *sorted(options.items()))
+    key = (default_mode(), make, *arguments, *sorted(options.items()))
     if key not in _known:
         _known[key] = make(*arguments, **options)
-        _prepared[_known[key]] = _Simulation(_known[key], mode)
+        _prepared[_known[key]] = _Simulation(_known[key])
     return cast(_Circuit, _known[key])
 
 
@@ -299,11 +283,11 @@ def simulate(
 ) -> None:
     """Clock ``circuit`` until every one of ``testbenches`` has returned.
 
-    A circuit that neither `compiled` nor `elaborated` returned runs in Amaranth's simulator, once.
+    A circuit that `compiled` did not return is prepared for this run alone.
     Raises ``AssertionError`` if that takes more than ``deadline`` cycles. Testbenches in
     ``background`` need not return. Cycle 0 is the first clock edge.
     """
-    simulation = _prepared.get(circuit) or _Simulation(circuit, "off")
+    simulation = _prepared.get(circuit) or _Simulation(circuit)
     others = [*map(_function_of, background), _late(deadline)]
     simulation.run(list(map(_function_of, testbenches)), others)
 
