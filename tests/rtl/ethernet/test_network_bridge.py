@@ -248,9 +248,8 @@ def test_datagrams_of_any_size_that_is_wrong(bench: BridgeBench) -> None:
     expect(bench, [start(), *wrong, good], [12, 3000, *[12] * len(wrong)])
 
 
-def test_a_session_ends_by_itself() -> None:
+def test_a_session_ends_by_itself(bench: BridgeBench) -> None:
     """After 5 to 10 seconds of silence, here of 1,600 clocks each; its datagrams begin it anew."""
-    bench = BridgeBench(clock_hz=1600)
     second = 4000  # in clocks of the line
     mine = [datagram_of(SESSION, [read(number, 0, 4)]) for number in range(4)]
     payloads = [start(), start(OTHER), mine[0], start(OTHER), mine[1], start(OTHER), mine[2]]
@@ -372,12 +371,11 @@ def test_cycles_of_a_small_request(bench: BridgeBench, content: bytes, cycles: i
     assert abs(found - cycles) < 2
 
 
-def test_the_page_of_cycles() -> None:
+def test_the_page_of_cycles(bench: BridgeBench) -> None:
     """The one in `network_bridge`, and a READ and its end in the middle of a datagram."""
-    bench = BridgeBench()
-    heard = bench.listen()
+    heard: dict[str, list[int]] = {}
     reads = datagram_of(SESSION, [read(0, 0, 4), read(1, 0, 4), read(2, 0, 0)])
-    bench.run(line_of([start(), reads]), device())
+    bench.run(line_of([start(), reads]), device(), transfers=heard)
     # A HELLO has ten words.
     first = heard["received"][10]
     cycles = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import count, repeat
 from random import Random
 from typing import Any
 
@@ -25,6 +25,9 @@ from support.serial.frames import Reply, hello
 CONFIGURATION = Configuration(
     data_width=64, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )
+
+CLOCK_HZ = 1600
+"""Clocks of ``sync`` in a second of a session: few, so that it can expire in a test."""
 
 SLOW = Stalls(seed=1, probability=0.6, longest=6)
 """A memory that transfers one request, beat or response in some 9 cycles."""
@@ -69,14 +72,12 @@ class BridgeBench(LineBench):
     `LineBench` for ``sync``.
     """
 
-    def __init__(
-        self, data_width: int = 64, clock_hz: int = 50_000_000, *, sync: float = PERIODS["sync"]
-    ) -> None:
+    def __init__(self, data_width: int = 64, *, sync: float = PERIODS["sync"]) -> None:
         configuration = replace(CONFIGURATION, data_width=data_width)
         self._beat_bytes = data_width // 8
-        self._bridge = bridge = NetworkBridge(configuration, BOARD, clock_hz)
+        self._bridge = bridge = NetworkBridge(configuration, BOARD, CLOCK_HZ)
         super().__init__(bridge, bridge, sync)
-        for testbench in (self._read, self._write, self._control):
+        for testbench in (self._read, self._write, self._control, self._note):
             self._simulator.add_testbench(testbench, background=True)
 
     def run(
@@ -87,13 +88,19 @@ class BridgeBench(LineBench):
         *,
         stalls: Stalls = NO_STALLS,
         latency: int = 0,
+        transfers: dict[str, list[int]] | None = None,
     ) -> list[Burst]:
-        """Return the line from the reset on, while the board receives ``bursts``, and ``after``."""
+        """Return the line from the reset on, while the board receives ``bursts``, and ``after``.
+
+        ``transfers`` gets the cycles of ``sync`` in which streams in the bridge transfer a word.
+        """
         self._device, self._stalls, self._latency = device, stalls, latency
+        self._transfers = transfers
         return self.on_line(bursts, after)
 
-    def listen(self) -> dict[str, list[int]]:
-        """Return the cycles of ``sync`` in which the streams in the bridge transfer a word."""
+    async def _note(self, ctx: Any) -> None:
+        if self._transfers is None:
+            return
         bridge = self._bridge
         streams = {
             "received": bridge._stack.received,
@@ -104,28 +111,22 @@ class BridgeBench(LineBench):
             "words": bridge._mover.transfer.read,
             "sent": bridge._stack.sent,
         }
-        heard: dict[str, list[int]] = {name: [] for name in streams}
-
-        async def note(ctx: Any) -> None:
-            tick = ctx.tick("sync").sample(*(each.valid & each.ready for each in streams.values()))
-            cycle = 0
-            while True:
-                _, _, *transfers = await tick
-                for found, transfer in zip(heard.values(), transfers, strict=True):
-                    if transfer:
-                        found.append(cycle)
-                cycle += 1
-
-        self._simulator.add_testbench(note, background=True)
-        return heard
+        tick = ctx.tick("sync").sample(*(each.valid & each.ready for each in streams.values()))
+        for cycle in count():
+            _, _, *levels = await tick
+            for name, level in zip(streams, levels, strict=True):
+                self._transfers.setdefault(name, []).extend([cycle] * level)
 
     async def _read(self, ctx: Any) -> None:
-        memory, port = DeviceMemory(self._device, self._beat_bytes), self._bridge.read
-        await ReadServer(port, memory, self._latency, self._stalls, idles=True).run(ctx)
+        await self._serve(ReadServer, self._bridge.read).run(ctx)
 
     async def _write(self, ctx: Any) -> None:
-        memory, port = DeviceMemory(self._device, self._beat_bytes), self._bridge.write
-        await WriteServer(port, memory, self._latency, self._stalls, idles=True).run(ctx)
+        await self._serve(WriteServer, self._bridge.write).run(ctx)
+
+    def _serve(self, server: type[ReadServer | WriteServer], port: Any) -> ReadServer | WriteServer:
+        memory = DeviceMemory(self._device, self._beat_bytes)
+        idles = self._stalls is not EVERY_SECOND  # of which each cycle counts
+        return server(port, memory, self._latency, self._stalls, idles=idles)
 
     async def _control(self, ctx: Any) -> None:
         """Serve the window. Read data are valid for one cycle only."""

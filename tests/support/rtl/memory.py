@@ -40,8 +40,8 @@ class Memory:
 class _Server:
     """A server of a port.
 
-    ``idles``: wait for the next burst while there is nothing to do, which a server with stalls
-    always has. Such a server counts no cycle while it waits, and must not `hang`.
+    ``idles``: wait for the next burst while there is nothing to do. Such a server counts no cycle
+    and no stall while it waits, and must not `hang`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class _Server:
         self._memory = memory
         self.latency = latency
         self._stalls = stalls
-        self._idles = idles and stalls is NO_STALLS
+        self._idles = idles
         self.beats: list[int] = []
         """Cycle of every transferred beat."""
         self.requests: list[tuple[int, int, int]] = []
