@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.back import rtlil
 
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
@@ -77,16 +76,14 @@ def test_compiled_engines_do_in_less_time_what_amaranths_simulator_shows(
     record_property("report", f"{text} cppsim, {seconds[1]:.2f} s in Amaranth's simulator")
 
 
-@pytest.mark.parametrize(
-    "options", [each if number in (0, 2) else slow(each) for number, each in enumerate(REDUCED)]
-)
-@pytest.mark.parametrize("width", [32, slow(64)])
+@pytest.mark.parametrize("options", REDUCED)
+@pytest.mark.parametrize("width", [32, 64])
 def test_reduced_engines_have_the_ports_that_they_use(options: dict[str, Any], width: int) -> None:
     config = configuration(data_width=width, **options)
-    text = rtlil.convert(Engine(config), emit_src=False)
+    ports = Engine(config).signature.members
     reads_b = config.read_ports == 2 and any(op.reads_b for op in config.ops)
     assert {"read_a": True, "read_b": reads_b, "write": True} == {
-        port: f"\\{port}__request__valid" in text for port in ("read_a", "read_b", "write")
+        port: port in ports for port in ("read_a", "read_b", "write")
     }
 
 

@@ -41,17 +41,15 @@ UNREADABLE = [
         for ports in (1, 2)
     ),
     *(
-        on({"data_width": width}, SUMS, base + offset, offset // 96 * 4, stalls)
+        on({"data_width": width}, SUMS, base + offset, offset // 96 * 4, STALLS[number % 2])
         for base in (0, 1024)
-        for offset in (0, 40, 250, 767)
+        for number, offset in enumerate((0, 40, 250, 767), base // 1024)
         for width in (32, 64, 128)
-        for stalls in STALLS[:2]
     ),
     *(
-        on({"data_width": width, "search": ARRAY}, searching(20, 5), bad, 0, stalls)
-        for bad in (A, A + 17 * ROW, B + ROW, B + 3 * ROW)
+        on({"data_width": width, "search": ARRAY}, searching(20, 5), bad, 0, STALLS[number // 2])
+        for number, bad in enumerate((A, B + ROW, A + 17 * ROW, B + 3 * ROW))
         for width in (32, 64)
-        for stalls in STALLS[:2]
     ),
 ]
 """A circuit, a command, the address of a beat that cannot be read, and the bytes of Y that are

@@ -197,7 +197,10 @@ class Run:
                 ctx.set(i.commit, 1)
                 await ctx.tick("write")
                 ctx.set(i.commit, 0)
-        await ctx.tick("write").repeat(6000)
+        for _ in range(60):
+            if len(self.received) < len(self.expected):
+                await ctx.tick("write").repeat(100)
+        await ctx.tick("write").repeat(100)
 
     async def _read(self, ctx: Any) -> None:
         o = self._fifo.o

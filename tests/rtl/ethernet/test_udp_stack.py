@@ -217,9 +217,11 @@ def test_tags_of_vlan_0_are_ignored(bench: StackBench, make: Callable[[bytes], A
     """They have a priority and an eligibility to drop; the answer has no tag."""
     tags = [Dot1Q(vlan=0, prio=prio, dei=dei) for prio in range(8) for dei in range(2)]
     data = random.Random(5).randbytes
-    requests = [ethernet() / tag / make(data(rest)).payload for tag in tags for rest in (3, 1472)]
+    requests = [ethernet() / tag / make(data(3)).payload for tag in tags]
     requests += [ethernet(dst="ff:ff:ff:ff:ff:ff") / tag / arp().payload for tag in tags]
-    expect(bench, line_of(requests, idle=2000), requests)
+    expect(bench, line_of(requests, idle=300), requests)
+    longest = [ethernet() / tag / make(data(1472)).payload for tag in tags[::13]]
+    expect(bench, line_of(longest, idle=2000), longest)
 
 
 def test_a_frame_that_ends_in_its_tag_leaves_nothing_behind(bench: StackBench) -> None:
@@ -254,7 +256,7 @@ def test_every_wrong_bit_of_a_header_is_noticed(bench: StackBench) -> None:
             assert not sent, first
 
 
-@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_random_frames_are_never_answered_and_block_nothing(bench: StackBench, seed: int) -> None:
     """Mutated frames with a right FCS, and random bytes; datagrams among them are answered."""
     rng = random.Random(seed)
