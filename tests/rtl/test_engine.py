@@ -151,7 +151,7 @@ def test_completions_tell_how_each_command_ended() -> None:
     async def host(ctx: Any) -> None:
         good = logic(Op.NOT, 0, None, 4096, 64)
         await bench.finish(ctx, good, good, replace(good, overrides={"OP": 11}))
-        words.extend([await bench.read(ctx, COMPLETION_OFFSET + 4 * n) for n in range(3)])
+        words.extend([await bench.register(ctx, COMPLETION_OFFSET + 4 * n) for n in range(3)])
 
     bench.run(host)
     assert words == [0, 1 << 8, 2 << 8 | Status.BAD_OP]
@@ -205,7 +205,7 @@ def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
         await bench.submit(ctx, first, gap=20)
         if wait:
             await ctx.tick().repeat(wait)
-        await bench.write(ctx, RING_OFFSET + 4 * (RECORD_WORDS + run), 0x102)
+        await bench.set(ctx, RING_OFFSET + 4 * (RECORD_WORDS + run), 0x102)
         await ctx.tick().repeat(30)
         await bench.ring(ctx)
         await bench.settle(ctx)

@@ -49,7 +49,7 @@ async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
     found = await bench.registers(ctx, "FAULT", "FAULT_ADDRESS", "RETIRED")
     assert found == [fault, 0, retired]
     slot = retired % bench.configuration.slots
-    completion = await bench.read(ctx, COMPLETION_OFFSET + 4 * slot)
+    completion = await bench.register(ctx, COMPLETION_OFFSET + 4 * slot)
     assert completion == Status.BAD_DOORBELL | retired << 8
 
 

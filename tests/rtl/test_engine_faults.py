@@ -123,7 +123,7 @@ def test_clear_leaves_what_belongs_to_no_command(options: dict[str, Any]) -> Non
         await bench.finish(ctx, *(logic(Op.NOT, a, None, 4096, 64) for a in (0, SIZE)))
         for _ in range(2):
             words = await bench.registers(ctx, *kept)
-            words += [await bench.read(ctx, COMPLETION_OFFSET + 4 * slot) for slot in range(2)]
+            words += [await bench.register(ctx, COMPLETION_OFFSET + 4 * slot) for slot in range(2)]
             found.append(words)
             await bench.set(ctx, "CLEAR", 1)
             await ctx.tick().repeat(4)

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Port, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.engine import Engine
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
 from support.rtl.walks import Walk
+from support.rtl.window import Host
 
 Record = Task | Sequence[int]
 """A command, or the words of a record."""
@@ -131,26 +132,14 @@ class EngineBench:
     def cycle(self) -> int:
         return self.read_a.cycle
 
-    async def write(self, ctx: Any, offset: int, value: int) -> None:
-        port = self.dut.control
-        ctx.set(port.address, offset)
-        ctx.set(port.write_data, value)
-        ctx.set(port.write, 1)
-        await ctx.tick()
-        ctx.set(port.write, 0)
+    async def set(self, ctx: Any, where: str | int, value: int) -> None:
+        """Write a register, or the word at an offset of the window."""
+        await Host(ctx, self.dut).write(where, value)
 
-    async def read(self, ctx: Any, offset: int) -> int:
-        port = self.dut.control
-        ctx.set(port.address, offset)
-        ctx.set(port.read, 1)
-        await ctx.tick()
-        ctx.set(port.read, 0)
-        return int(ctx.get(port.read_data))
-
-    async def register(self, ctx: Any, name: str, field: str = "") -> int:
-        entry = register(name)
-        word = await self.read(ctx, entry.offset)
-        return (entry[field] if field else Bits(name, 0, 32)).extract(word)
+    async def register(self, ctx: Any, where: str | int, field: str = "") -> int:
+        """Read a register or a field of it, or the word at an offset of the window."""
+        word = await Host(ctx, self.dut).read(where)
+        return register(str(where))[field].extract(word) if field else word
 
     async def registers(self, ctx: Any, *names: str) -> list[int]:
         return [await self.register(ctx, name) for name in names]
@@ -158,10 +147,6 @@ class EngineBench:
     async def end(self, ctx: Any) -> Ending:
         """Return how the commands have ended so far."""
         return ending(*await self.registers(ctx, "FAULT", "RETIRED"))
-
-    async def set(self, ctx: Any, name: str, value: int) -> None:
-        """Write a register."""
-        await self.write(ctx, register(name).offset, value)
 
     async def clear(self, ctx: Any) -> None:
         """Write CLEAR, after which the first record is that of slot 0."""
@@ -172,7 +157,7 @@ class EngineBench:
         """Write a record into the ring without submitting it."""
         slot = (self.submitted + ahead) % self.configuration.slots
         for number, word in enumerate(pack(record) if isinstance(record, Task) else record):
-            await self.write(ctx, RING_OFFSET + 4 * (slot * RECORD_WORDS + number), word)
+            await self.set(ctx, RING_OFFSET + 4 * (slot * RECORD_WORDS + number), word)
 
     async def ring(self, ctx: Any, count: int = 1) -> None:
         """Submit ``count`` records that were loaded."""
