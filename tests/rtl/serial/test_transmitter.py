@@ -1,4 +1,7 @@
-"""The UART is exact to the cycle, and the transmitter's answers leave it no idle time."""
+"""The UART is exact to the cycle; answers leave it no idle time; complaints fit between them.
+
+What `CobsDecoder` and `Checksum` do is claimed of the receiver and the transmitter around them.
+"""
 
 import random
 from collections.abc import Sequence
@@ -10,11 +13,13 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.link.words import AnswerWord
+from bitlane_rtl.serial.complaint_inserter import ComplaintInserter
 from bitlane_rtl.serial.transmitter import AnswerTransmitter
 from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
 from support.rtl.streams import STALLS, Sink, Source, Stalls, clocked, compiled, simulate
-from support.serial.frames import answer_content, answer_line, uart_bytes, uart_levels
+from support.serial.frames import Reply, answer_content, answer_line, uart_bytes, uart_levels
 
 DIVIDERS = (8, 9, 13, 255, 256)
 
@@ -219,3 +224,56 @@ def test_the_line_is_never_idle() -> None:
     data, begins = uart_bytes(np.array(levels, np.uint8), 8)
     assert data == expected
     assert np.diff(begins).tolist() == [80] * (len(expected) - 1)
+
+
+# --- complaints -----------------------------------------------------------------------------------
+
+COMPLAINTS = [0x3FFF, 0x0001, 0x2A55, 0x1500, *range(256, 276)]
+
+
+def test_complaints_are_answered_between_answers(stalls: Stalls) -> None:
+    dut = compiled(ComplaintInserter)
+    rng = random.Random(1)
+    answers = [[rng.getrandbits(32) for _ in range(rng.randrange(1, 6))] for _ in range(100)]
+    words = [
+        {"data": word, "last": place == len(answer) - 1}
+        for answer in answers
+        for place, word in enumerate(answer)
+    ]
+    source = Source(dut.i, words, stalls)
+    sink = Sink(dut.o, len(words) + len(COMPLAINTS), stalls)
+    expected = []
+
+    async def complain(ctx: Any) -> None:
+        for index, number in enumerate(COMPLAINTS):
+            ctx.set(dut.interrupt, index % 2)
+            await ctx.tick().repeat(2 + rng.randrange(12))
+            ctx.set(dut.complaint.expected, number)
+            ctx.set(dut.complaint.valid, 1)
+            await ctx.tick().until(dut.complaint.answered)
+            ctx.set(dut.complaint.valid, 0)
+            content = Reply(number, Answer.EXPECTED, interrupt=bool(index % 2)).content
+            expected.append([int.from_bytes(content, "little")])
+
+    simulate(dut, source, sink, complain)
+    found: list[list[int]] = [[]]
+    for word in sink.payloads:
+        found[-1].append(word.data)
+        if word.last:
+            found.append([])
+    assert found.pop() == []
+    assert len(expected) == len(COMPLAINTS)
+    assert [each for each in found if each in expected] == expected
+    assert [each for each in found if each not in expected] == answers
+
+
+def test_a_complaint_takes_priority() -> None:
+    """Over answers that are not yet offered; alone, it is answered at once."""
+    given = {"o.ready": 1, "complaint.expected": 7, "i.p.last": 1}
+    inputs = [
+        given | {"complaint.valid": complains, "i.valid": offered}
+        for complains, offered in ((1, 0), (1, 1), (0, 1))
+    ]
+    answered, taken = clocked(compiled(ComplaintInserter), inputs, "complaint.answered", "i.ready")
+    assert answered == (1, 1, 0)
+    assert taken[1:] == (0, 1)
