@@ -39,16 +39,6 @@ def bench() -> BridgeBench:
     return BridgeBench()
 
 
-def test_writes_and_reads(bench: BridgeBench) -> None:
-    data = random.Random(2).randbytes(512)
-    contents = [write(0, 16, data), read(1, 16, 512), write(2, CONTROL_BASE + 8, b"wordword")]
-    contents += [read(3, CONTROL_BASE + 4, 12), read(4, 3, 1), write(5, 7, b"abc"), read(6, 5, 6)]
-    payloads = [start(), *(datagram_of(SESSION, [each]) for each in contents)]
-    answers = expect(bench, payloads, idle=5000)
-    assert answers[0] == (SESSION, [Reply(SEQUENCES - 1, 0, bytes.fromhex("0200007000100000"))])
-    assert answers[2] == (SESSION, [Reply(1, Answer.DONE, data)])
-
-
 def test_several_frames_make_one_datagram(bench: BridgeBench) -> None:
     rng = random.Random(3)
     contents = [

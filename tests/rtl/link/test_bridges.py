@@ -136,9 +136,14 @@ RANGES = [
     *((CONTROL_BASE, 4, True), (CONTROL_BASE, 3, False), (CONTROL_BASE + 2, 4, False)),
     *((CONTROL_BASE + 0x3FFC, 4, True), (CONTROL_BASE + 0x3FFC, 8, False)),
     *((CONTROL_BASE + 0x4000, 4, False), (CONTROL_BASE + 0x4000, 0, True)),
+    *((address, 0, True) for address in (0, 0x1_0001, 0x2_0000, CONTROL_BASE + 1, 0xFFFF_FFFF)),
     *((0, 513, False), (3, 700, False), (0, 1023, False)),
 ]
 """Address, size, and whether the board has these bytes."""
+
+
+UNKNOWN = (4, 5, 6, 0x10, 0x81, 0xFE, 0xFF)
+"""Kinds of requests that neither line has."""
 
 
 def test_refused(bridge: Bridge) -> None:
@@ -149,8 +154,8 @@ def test_refused(bridge: Bridge) -> None:
         groups += [[content], [read(3 * number + 1, address, size), read(3 * number + 2, 0, 4)]]
         expected += [DONE if has else REFUSED] * 2 + [DONE]
     number = 3 * len(RANGES)
-    groups.append([request(number + k, kind, 0, 8) for k, kind in enumerate((4, 255))])
-    assert kinds(bridge.execute(groups)) == [*expected, REFUSED, REFUSED]
+    groups.append([request(number + k, kind, 0, 8) for k, kind in enumerate(UNKNOWN)])
+    assert kinds(bridge.execute(groups)) == [*expected, *[REFUSED] * len(UNKNOWN)]
 
 
 @pytest.mark.parametrize("level", [False, True])

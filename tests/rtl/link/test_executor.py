@@ -16,7 +16,7 @@ from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark
 from support.rtl.streams import NO_STALLS, Source, Stalls, compiled, simulate
 from support.seeds import slow
-from support.serial.frames import Reply, given_out, hello, read, reply_in, request, write
+from support.serial.frames import Reply, given_out, hello, read, reply_in, write
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=20, memory_base=0x1_0000, memory_bytes=0x1_0000
@@ -263,58 +263,6 @@ def done(number: int, data: bytes = b"") -> Reply:
 
 def refused(number: int) -> Reply:
     return Reply(number, Answer.REFUSED)
-
-
-def test_memory_is_written_and_read() -> None:
-    bench = Bench()
-    data = random.Random(1).randbytes(23)
-    requests = [write(1, 0x1_2345, data), read(0x3FFF, 0x1_2341, 29)]
-    before = bench.memory_bytes(0x1_2340, 30)
-    assert bench.answers(requests) == [done(1), done(0x3FFF, before[1:5] + data + before[28:])]
-    assert bench.memory.writes == [(0x1_2345 + n, byte) for n, byte in enumerate(data)]
-    assert bench.memory.transfers == [(0x1_2345, 23, True), (0x1_2341, 29, False)]
-    assert (bench.window.reads, bench.window.writes) == ([], [])
-
-
-def test_the_control_window_is_written_and_read_in_words() -> None:
-    bench = Bench()
-    data = random.Random(2).randbytes(12)
-    offset = 0x2ABC
-    requests = [write(1, CONTROL_BASE + offset, data), read(2, CONTROL_BASE + offset - 4, 20)]
-    before = bench.word_bytes(offset - 4, 20)
-    assert bench.answers(requests) == [done(1), done(2, before[:4] + data + before[16:])]
-    words = [int.from_bytes(data[n : n + 4], "little") for n in (0, 4, 8)]
-    assert bench.window.writes == [(offset + 4 * n, word) for n, word in enumerate(words)]
-    assert bench.window.reads == [offset - 4 + 4 * n for n in range(5)]
-    assert bench.memory.transfers == []
-
-
-@pytest.mark.parametrize("nonce", [0, 0xFFFF_FFFF, 0x1_0001, CONTROL_BASE, CONTROL_BASE + 4])
-def test_hello(nonce: int) -> None:
-    bench = Bench()
-    answer = done(77, IDENTITY + nonce.to_bytes(4, "little"))
-    assert bench.answers([hello(77, nonce)] * 2) == [answer] * 2
-    assert (bench.memory.transfers, bench.window.reads) == ([], [])
-
-
-@pytest.mark.parametrize("address", [0, 0x1_0001, 0x2_0000, CONTROL_BASE + 1, 0xFFFF_FFFF])
-def test_a_size_of_0_is_legal_everywhere(address: int) -> None:
-    bench = Bench()
-    assert bench.answers([read(1, address, 0), write(2, address, b"")]) == [done(1), done(2)]
-    assert bench.memory.transfers == []
-
-
-def test_what_is_no_request_is_refused() -> None:
-    bench = Bench()
-    kinds = [3, 4, 5, 6, 0x10, 0x81, 0xFE, 0xFF]
-    contents = [request(n, kind, 0x1_0000, n % 4) for n, kind in enumerate(kinds)]
-    contents += [request(20, 2, 0x1_0000, size) for size in (1, 8, 512, 1023)]
-    contents += [request(20, 0, 0x1_0000, size) for size in (513, 768, 1023)]
-    contents += [write(20, 0x1_0003, bytes(size)) for size in (513, 768, 1023)]
-    refusals = [refused(content[0]) for content in contents]
-    answer = done(40, IDENTITY + bytes([5, 0, 0, 0]))
-    assert bench.answers([*contents, hello(40, 5)]) == [*refusals, answer]
-    assert bench.memory.transfers == []
 
 
 CONFIGURATIONS = [

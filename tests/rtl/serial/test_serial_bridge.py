@@ -17,7 +17,7 @@ from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, LINK_VERSION, SEQUENCES, An
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from support.rtl.synthesis import synthesise
-from support.seeds import seeds, slow, stride
+from support.seeds import seeds, stride
 from support.serial.bench import (
     DIVIDER,
     LAG,
@@ -65,36 +65,6 @@ def test_an_answer_begins_after_its_latency(bench: SerialBench) -> None:
         arrives = delimiter + 9 * DIVIDER + (DIVIDER + 1) // 2
         assert begins[0] == arrives + 20 + writing
         assert np.diff(begins).tolist() == [10 * DIVIDER] * (len(line) - 1)
-
-
-def test_requests_one_after_the_other(bench: SerialBench) -> None:
-    rules = start(bench)
-    rng = random.Random(1)
-    for _ in range(150):
-        line = frame(random_request(rng, rules.expected, 512), shortest=rng.random() < 0.5)
-        bench.interrupt(level := rng.random() < 0.3)
-        rules.device.interrupt = level
-        assert_same_answers(bench, rules, line)
-    bench.interrupt(False)
-    assert_same_storage(bench, rules)
-
-
-@pytest.mark.parametrize(
-    ("gap", "stalls"),
-    [(0, True), (5, False), slow(0, False), slow(5, True), slow(200, False), slow(200, True)],
-)
-def test_windows_of_requests(bench: SerialBench, gap: int, stalls: bool) -> None:
-    """The host sends as many requests as the board buffers before it reads the answers."""
-    bench.stall(stalls)
-    rules = start(bench, SEQUENCES - 100)
-    rng = random.Random(f"{gap} {stalls}")
-    for _ in range(15):
-        contents: list[bytes] = []
-        while sum(len(content) + 4 for content in contents) < 1900:
-            contents.append(random_request(rng, rules.expected + len(contents)))
-        assert_same_answers(bench, rules, lines(contents), gap)
-    assert_same_storage(bench, rules)
-    bench.stall(False)
 
 
 CONTENTS = [bytes, lambda size: b"\xff" * size, random.Random(3).randbytes]
