@@ -1,4 +1,4 @@
-"""The parts of the bit unit: logic, the decoder, tests of elements, counts and sums of runs."""
+"""The parts of the bit unit that have builds which it does not: logic, the decoder, counts."""
 
 import random
 from dataclasses import dataclass
@@ -10,15 +10,12 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data
 
 from bitlane_rtl.abi import BASE_OPS, BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.lane_tests import LaneTests
 from bitlane_rtl.bit_unit.logic import Logic
 from bitlane_rtl.bit_unit.op_decode import decode
 from bitlane_rtl.bit_unit.popcount import Popcount
-from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.oracle import computed
 from support.rtl.records import join, random_word, split
 from support.rtl.streams import clocked, simulate
-from support.seeds import slow
 
 DIRECTML = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
 CHOICES = [
@@ -105,96 +102,11 @@ def test_signals_are_the_properties_of_the_operation(ops: frozenset[Op]) -> None
     simulate(m, drive)
 
 
-# --- tests of elements ----------------------------------------------------------------------------
-
-
-ALL = frozenset(Lane)
-
-
-def sparse_word(generator: random.Random, width: int) -> int:
-    """Return a word of which most bytes are 0, and most others have a single one."""
-    word = 0
-    for low in range(0, width, 8):
-        if generator.random() < 0.3:
-            word |= generator.choice([1 << generator.randrange(8), generator.getrandbits(8)]) << low
-    return word
-
-
-def expected(
-    word: int, lane: Lane, width: int, negate: bool, *, halves: bool = False
-) -> list[bool]:
-    """Return a test for each byte of a word of whole elements; 64 bits in a word are two halves."""
-    lane = min(lane, Lane.BITS_32) if halves else lane
-    tests = [bool(element) is not negate for element in split(word, lane.bits, width)]
-    return [not byte % lane.bytes and tests[byte // lane.bytes] for byte in range(width // 8)]
-
-
-LANES = [ALL, *(frozenset({lane}) for lane in Lane), frozenset({Lane.BITS_8, Lane.BITS_32})]
-
-
-def fitting(*widths: int) -> pytest.MarkDecorator:
-    """Parametrize a test by a width and by lanes, the narrowest of which fits into it."""
-    cases = [
-        (slow if width == 128 else pytest.param)(width, lanes)
-        for width in widths
-        for lanes in LANES
-        if min(lanes).bits <= width
-    ]
-    return pytest.mark.parametrize(("width", "lanes"), cases)
-
-
-@fitting(32, 64, 128)
-def test_a_test_stands_at_the_lowest_byte_of_its_element(
-    width: int, lanes: frozenset[Lane]
-) -> None:
-    built = sorted(lane for lane in lanes if lane.bits <= width)
-    seed = f"{width} {built}"
-    generator = random.Random(seed)
-    words = [1 << bit for bit in range(width)]
-    words += [sparse_word(generator, width) for _ in range(150)]
-    inputs = [
-        {"a": word, "lane": generator.choice(built), "negate": generator.random() < 0.5}
-        for word in words
-    ]
-    (seen,) = clocked(LaneTests(width, built, pairs=False), inputs, "o")
-    for given, got in zip(inputs, seen, strict=True):
-        word, lane, negate = given.values()
-        want = expected(word, Lane(lane), width, bool(negate), halves=True)
-        assert split(got, 1, width // 8) == want, f"{given}, seed {seed}"
-
-
-def test_an_element_of_two_words_is_tested_with_its_second() -> None:
-    generator = random.Random("pairs")
-    given: list[tuple[bool, Lane, bool, int, list[bool] | None]] = []
-    for _ in range(200):
-        lane, negate = generator.choice([Lane.BITS_64, *Lane]), generator.random() < 0.5
-        word = sparse_word(generator, 64)
-        first, second = word & 0xFFFF_FFFF, word >> 32
-        if generator.random() < 0.2:
-            # Not tested, so it is not a pair.
-            given.append((False, lane, negate, first, None))
-        elif lane == Lane.BITS_64:
-            tests = expected(word, lane, 64, negate)
-            given.append((True, lane, negate, first, [False] * 4))
-            given.append((True, lane, negate, second, tests[:4]))
-        else:
-            given.append((True, lane, negate, first, expected(first, lane, 32, negate)))
-
-    inputs: list[dict[str, int]] = []
-    wanted: list[list[bool] | None] = []
-    for test, lane, negate, word, want in given:
-        takes = False
-        while not takes:
-            takes = generator.random() < 0.7
-            inputs.append({"test": test, "lane": lane, "negate": negate, "a": word, "take": takes})
-            wanted.append(want)
-            if not takes and generator.random() < 0.5:
-                # Another word waits, but is not taken.
-                inputs.append({"a": generator.getrandbits(32)})
-                wanted.append(None)
-    (seen,) = clocked(LaneTests(32, ALL - {Lane.BITS_64}, pairs=True), inputs, "o")
-    for cycle, (got, want) in enumerate(zip(seen, wanted, strict=True)):
-        assert want in (None, split(got, 1, 4)), f"cycle {cycle}: {inputs[cycle]}"
+LANES = [
+    frozenset(Lane),
+    *(frozenset({lane}) for lane in Lane),
+    frozenset({Lane.BITS_8, Lane.BITS_32}),
+]
 
 
 # --- counts ---------------------------------------------------------------------------------------
@@ -249,7 +161,10 @@ class OnEcp5(Popcount):
         return super().elaborate(SimpleNamespace(family="ecp5"))
 
 
-@fitting(8, 16, 32, 64)
+@pytest.mark.parametrize(
+    ("width", "lanes"),
+    [(width, x) for width in (8, 16, 32, 64) for x in LANES if min(x).bits <= width],
+)
 @pytest.mark.parametrize("unit", [Popcount, OnEcp5])
 def test_counts_of_every_lane_in_their_stage(
     width: int, lanes: frozenset[Lane], unit: type[Popcount]
@@ -283,44 +198,3 @@ def test_counts_of_every_lane_in_their_stage(
     counts, wide = (found[1:] for found in clocked(circuit, [*inputs, {}], "o", "o_64"))
     assert [*counts] == [narrow for narrow, _ in expected]
     assert [*wide[1:]] == [want for _, want in expected[1:]]
-
-
-# --- sums of runs ---------------------------------------------------------------------------------
-
-
-def beats_of(generator: random.Random, runs: int) -> list[tuple[bool, bool]]:
-    """``sums`` and ``more`` of each beat of some runs."""
-    beats: list[tuple[bool, bool]] = []
-    for _ in range(runs):
-        sums, length = generator.random() < 0.7, generator.choice([1, 1, 2, 3, 9])
-        beats += [(sums, sums and left > 0) for left in reversed(range(length))]
-    return beats
-
-
-@pytest.mark.parametrize(
-    ("width", "lane"),
-    [
-        (slow if width == 128 else pytest.param)(width, lane)
-        for width in (32, 64, 128)
-        for lane in Lane
-        if lane.bits <= width
-    ],
-)
-def test_a_run_is_summed_up_to_the_beat_that_was_taken_last(width: int, lane: Lane) -> None:
-    seed = f"{width} {lane}"
-    generator = random.Random(seed)
-    total, begins = 0, True
-    inputs, expected = list[dict[str, int]](), [0]
-    for number, (sums, more) in enumerate(beats_of(generator, 60)):
-        counts = [generator.choice([0, lane.bits, generator.randint(0, lane.bits)])]
-        counts += [generator.randint(0, lane.bits) for _ in range(width // lane.bits - 1)]
-        given = {"counts": join(counts, lane.bits), "sums": sums, "more": more}
-        while number and generator.random() < 0.3:
-            inputs.append(given | {"take": 0})
-            expected.append(total)
-        inputs.append(given | {"take": 1})
-        total = ((0 if begins else total) + sum(counts)) * sums
-        begins = not more
-        expected.append(total)
-    (found,) = clocked(RowSum(width, lane), [*inputs, {}], "o")
-    assert [*found[1:]] == expected[1:], f"seed {seed!r}"
