@@ -1,21 +1,18 @@
-"""The parts of the bit unit that have builds which it does not: logic, the decoder, counts."""
+"""The parts of the bit unit that have builds which it does not: logic and counts."""
 
 import random
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import data
+from amaranth.hdl import Module
 
-from bitlane_rtl.abi import BASE_OPS, BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.abi import BASE_OPS, COUNT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.bit_unit.logic import Logic
-from bitlane_rtl.bit_unit.op_decode import decode
 from bitlane_rtl.bit_unit.popcount import Popcount
 from support.oracle import computed
 from support.rtl.records import join, random_word, split
-from support.rtl.streams import clocked, simulate
+from support.rtl.streams import clocked
 
 DIRECTML = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
 CHOICES = [
@@ -66,40 +63,7 @@ def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
     assert negated == ({op for op in ops if op.negates} if both else set())
 
 
-# --- the decoder ----------------------------------------------------------------------------------
-
-
-BUILDS = [
-    BIT_OPS,
-    LOGIC_OPS,
-    BIT_OPS - SHIFT_OPS,
-    COUNT_OPS | SHIFT_OPS,
-    *({op} for op in sorted(BIT_OPS)),
-    *(frozenset(random.Random(seed).sample(sorted(BIT_OPS), 2 + seed)) for seed in range(8)),
-]
-
-
-@pytest.mark.parametrize("ops", BUILDS, ids=lambda ops: "+".join(op.name for op in sorted(ops)))
-def test_signals_are_the_properties_of_the_operation(ops: frozenset[Op]) -> None:
-    code = Signal(4)
-    decoded = decode(code, ops)
-    m = Module()
-    seen = Signal(data.StructLayout({name: len(value) for name, value in vars(decoded).items()}))
-    m.d.comb += [seen[name].eq(value) for name, value in vars(decoded).items()]
-
-    async def drive(ctx: Any) -> None:
-        for op in sorted(ops):
-            ctx.set(code, op)
-            got = ctx.get(seen)
-            assert got.is_logic == (op in LOGIC_OPS), op.name
-            assert got.counts == op.counts, op.name
-            assert got.shifts == (op in SHIFT_OPS), op.name
-            if op in SHIFT_OPS:
-                assert got.right == (op is Op.SHIFT_RIGHT), op.name
-            else:
-                assert (BASE_OPS[got.base], got.negates) == (op.base, op.negates), op.name
-
-    simulate(m, drive)
+# --- counts ---------------------------------------------------------------------------------------
 
 
 LANES = [
@@ -107,9 +71,6 @@ LANES = [
     *(frozenset({lane}) for lane in Lane),
     frozenset({Lane.BITS_8, Lane.BITS_32}),
 ]
-
-
-# --- counts ---------------------------------------------------------------------------------------
 
 
 @dataclass

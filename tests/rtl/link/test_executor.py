@@ -43,10 +43,6 @@ class Memory:
     content: dict[int, int]
     haste: float = 1.0
     seed: int = 0
-    reads: list[int] = field(default_factory=list)
-    """The addresses of the words that are read."""
-    writes: list[tuple[int, int]] = field(default_factory=list)
-    """Addresses and data of bytes, in order."""
     transfers: list[tuple[int, int, bool]] = field(default_factory=list)
     """First byte, size, and whether they are written."""
 
@@ -84,7 +80,7 @@ class Memory:
             if valid and taken:
                 assert not self.transfers[-1][2], "a WRITE reads"
                 assert self._words[0] == address & ~3, "the address is another word's"
-                self.reads.append(self._words.pop(0))
+                self._words.pop(0)
                 valid = False
             hastes = rng.random() < self.haste
             ready = hastes
@@ -105,7 +101,6 @@ class Memory:
         assert written.strobe == sum(1 << lane for lane in range(4) if inside[lane])
         for lane, byte in enumerate(int(written.data).to_bytes(4, "little")):
             if inside[lane]:
-                self.writes.append((word + lane, byte))
                 self.content[word + lane] = byte
 
 
@@ -115,7 +110,6 @@ class Window:
 
     port: Any
     content: dict[int, int]
-    reads: list[int] = field(default_factory=list)
     writes: list[tuple[int, int]] = field(default_factory=list)
 
     async def run(self, ctx: Any) -> None:
@@ -132,7 +126,6 @@ class Window:
                 self.writes.append((offset, data))
                 self.content[offset] = data
             if read:
-                self.reads.append(offset)
                 ctx.set(port.read_data, self.content[offset])
 
 
