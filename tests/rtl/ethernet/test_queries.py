@@ -11,7 +11,7 @@ from scapy.layers.l2 import Dot1Q, Ether
 
 from bitlane_rtl.abi.queries import QUERY, QUERY_BYTES, is_settable
 from support.ethernet.datagrams import datagram_of
-from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded
+from support.ethernet.line import HEAD, Burst, frame, on_line, padded
 from support.ethernet.packets import (
     BOARD,
     BOARD_IP,
@@ -32,20 +32,9 @@ NOBODY = bytes(6)
 NEW_IP = "10.66.0.9"
 
 
-class _Bench(StackBench):
-    def answers(self, frames: Sequence[Any], idle: int = 600) -> list[Any]:
-        """Return the frames that answer ``frames``, which come after a reset."""
-        bursts = [each if isinstance(each, Burst) else line(each, idle) for each in frames]
-        return [Ether(checked(burst)) for burst in self.run(bursts)]
-
-
 @pytest.fixture(scope="module")
-def bench() -> _Bench:
-    return _Bench(check=True)
-
-
-def line(content: Any, idle: int = 600) -> Burst:
-    return on_line(bytes(content), idle)
+def bench() -> StackBench:
+    return StackBench(check=True)
 
 
 def content(mac: bytes = NOBODY, address: str = "0.0.0.0", number: bytes = b"\x12\x34") -> bytes:
@@ -92,22 +81,22 @@ def test_a_query_has_its_bytes() -> None:
     assert len(content()) == QUERY_BYTES
 
 
-def test_a_board_answers_queries_to_all_and_to_itself(bench: _Bench) -> None:
+def test_a_board_answers_queries_to_all_and_to_itself(bench: StackBench) -> None:
     queries = [make(content(number=n)) for make in (to_all, to_one) for n in (b"\0\0", b"\xff\1")]
     got = bench.answers(queries)
-    assert [bytes(each) for each in got] == [padded(answered(each)) for each in queries]
+    assert got == [padded(answered(each)) for each in queries]
     for each in got:
-        assert bytes(recomputed(each)) == bytes(each), "a length or a checksum is wrong"
+        assert bytes(recomputed(Ether(each))) == each, "a length or a checksum is wrong"
 
 
-def test_tags_of_vlan_0_are_ignored(bench: _Bench) -> None:
+def test_tags_of_vlan_0_are_ignored(bench: StackBench) -> None:
     query = to_all(content())
     tagged = ethernet(dst=ALL_MACS) / Dot1Q(vlan=0, prio=5) / query.payload
     got = bench.answers([tagged, query])
-    assert [bytes(each) for each in got] == [padded(answered(query))] * 2
+    assert got == [padded(answered(query))] * 2
 
 
-def test_an_address_is_set_until_the_next_reset(bench: _Bench) -> None:
+def test_an_address_is_set_until_the_next_reset(bench: StackBench) -> None:
     sets = to_all(content(BOARD.mac, NEW_IP))
     requests: list[Callable[[str], Any]] = [
         lambda address: arp(pdst=address),
@@ -125,39 +114,39 @@ def test_an_address_is_set_until_the_next_reset(bench: _Bench) -> None:
     for idle in (600, 12):
         # With the least gap, the answers to the first ones leave before the address is set.
         got = bench.answers([*new, *old, sets, *old, *new, find], idle)
-        assert [bytes(each) for each in got] == [
+        assert got == [
             *expected,
             padded(answered(sets, NEW_IP)),
             *moved,
             padded(answered(find, NEW_IP)),
         ]
     got = bench.answers([*new, *old])
-    assert [bytes(each) for each in got] == expected
+    assert got == expected
 
 
 SETTABLE = ["1.0.0.0", "1.2.3.4", "126.255.255.255", "128.0.0.1", "192.168.1.51", "223.255.255.254"]
 NOT_SETTABLE = ["0.0.0.1", "0.255.255.255", "127.0.0.1", "224.0.0.1", "239.1.2.3", ALL_IPS]
 
 
-def test_the_addresses_that_a_station_can_have(bench: _Bench) -> None:
+def test_the_addresses_that_a_station_can_have(bench: StackBench) -> None:
     for address in SETTABLE:
         assert is_settable(IPv4Address(address).packed)
         sets, then = to_all(content(BOARD.mac, address)), to_one(content(), address)
         got = bench.answers([sets, then])
-        assert [bytes(each) for each in got] == [padded(answered(x, address)) for x in (sets, then)]
+        assert got == [padded(answered(x, address)) for x in (sets, then)]
     for address in (*NOT_SETTABLE, "0.0.0.0"):
         assert not is_settable(IPv4Address(address).packed)
         (got,) = bench.answers([to_all(content(BOARD.mac, address)), to_one(content())])
-        assert bytes(got) == padded(answered(to_one(content())))
+        assert got == padded(answered(to_one(content())))
 
 
 @pytest.mark.slow
-def test_every_first_byte(bench: _Bench) -> None:
+def test_every_first_byte(bench: StackBench) -> None:
     """The last one that a station can have is the address."""
     frames = [to_all(content(BOARD.mac, f"{first}.3.2.1")) for first in range(256)]
     got = bench.answers(frames)
     right = [first for first in range(256) if is_settable(bytes([first, 3, 2, 1]))]
-    assert [each["IP"].src for each in got] == [f"{first}.3.2.1" for first in right]
+    assert [Ether(each)["IP"].src for each in got] == [f"{first}.3.2.1" for first in right]
 
 
 def changed(data: bytes, place: int, bits: int = 1) -> bytes:
@@ -219,13 +208,13 @@ WRONG: dict[str, Callable[[], Sequence[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_is_malformed_is_not_answered_and_sets_nothing(bench: _Bench, kind: str) -> None:
+def test_what_is_malformed_is_not_answered_and_sets_nothing(bench: StackBench, kind: str) -> None:
     frames = [each for wrong in WRONG[kind]() for each in (wrong, to_one(content()))]
     got = bench.answers(frames)
-    assert [bytes(each) for each in got] == [padded(answered(frames[1]))] * (len(frames) // 2)
+    assert got == [padded(answered(frames[1]))] * (len(frames) // 2)
 
 
-def test_data_that_look_like_a_query_are_sent_back_unchanged(bench: _Bench) -> None:
+def test_data_that_look_like_a_query_are_sent_back_unchanged(bench: StackBench) -> None:
     """The board writes its MAC address into queries alone."""
     pings = [echo(data) for data in (content(), SET, b"\0" * 40, content() + b"\0" * 30)]
     links = [
@@ -234,20 +223,19 @@ def test_data_that_look_like_a_query_are_sent_back_unchanged(bench: _Bench) -> N
         for size in [len(data)]
     ]
     got = bench.answers([*pings, *links])
-    assert [bytes(each) for each in got] == [padded(answer(each)) for each in (*pings, *links)]
+    assert got == [padded(answer(each)) for each in (*pings, *links)]
 
 
 @pytest.mark.slow
 def test_a_stack_without_the_link_has_no_queries() -> None:
     bench = StackBench()
     queries = [datagram(data) for data in (content(), SET)]
-    sent = [checked(each) for each in bench.run([line(each) for each in queries])]
-    assert sent == [padded(answer(each)) for each in queries]
-    assert bench.run([line(to_all(content())), line(to_all(SET))]) == []
+    assert bench.answers(queries) == [padded(answer(each)) for each in queries]
+    assert bench.answers([to_all(content()), to_all(SET)]) == []
 
 
 @pytest.mark.slow
-def test_random_queries(bench: _Bench) -> None:
+def test_random_queries(bench: StackBench) -> None:
     """Some are right, some have a wrong byte. The board has the address that was set last."""
     random = Random(4)
     address = BOARD_IP
@@ -271,4 +259,4 @@ def test_random_queries(bench: _Bench) -> None:
         else:
             frames.append(to_one(content(), address))
             expected.append(padded(answered(frames[-1], address)))
-    assert [bytes(each) for each in bench.answers(frames)] == expected
+    assert bench.answers(frames) == expected

@@ -1,6 +1,6 @@
 """A `UdpStack` on a line, whose user sends each datagram back; in simulation with three clocks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import cppsim
 from bitlane_rtl.ethernet.udp_stack import UdpStack
-from support.ethernet.line import Burst, bursts_on, gmii
+from support.ethernet.line import Burst, bursts_on, checked, gmii, on_line
 from support.ethernet.packets import BOARD
 from support.rtl.streams import Driven
 
@@ -101,3 +101,8 @@ class StackBench(LineBench):
     def run(self, bursts: Sequence[Burst], after: int = 4000) -> list[Burst]:
         """Return what the stack transmits while it receives ``bursts``, and ``after`` cycles."""
         return self.on_line(bursts, after)
+
+    def answers(self, frames: Iterable[Any], idle: int = 600) -> list[bytes]:
+        """Return the legal frames that answer ``frames`` or bursts, which come after a reset."""
+        bursts = [x if isinstance(x, Burst) else on_line(bytes(x), idle) for x in frames]
+        return [checked(burst) for burst in self.run(bursts)]
