@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,19 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.back import rtlil
+from numpy.typing import NDArray
 
 from bitlane_boards.flow.families import YOSYS
 from bitlane_boards.flow.tools import ToolError, run_tool
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search import additions
-from bitlane_rtl.search.intake import Intake
-from bitlane_rtl.search.layouts import Sizes
 from bitlane_rtl.search.search_array import SearchArray
 from bitlane_rtl.search.tree import CountTree
 from bitlane_rtl.search.unit import Unit
 from support.oracle import nearest
-from support.rtl.searching import Bytes, Found, beats, configured, search
 from support.rtl.streams import (
+    NO_STALLS,
     STALLS,
     Resettable,
     Sink,
@@ -34,6 +34,67 @@ from support.rtl.streams import (
     simulate,
 )
 from support.seeds import slow
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The output of an array: (query, rank, {distance, index}), and the cycle of the last beat."""
+
+    words: NDArray[np.uint32]
+    last: int
+
+
+def configured(
+    units: int, row_bits: int = 64, queries: int = 16, nearest: int = 4, **others: int
+) -> Configuration:
+    """Return the configuration of a circuit with an array of these parameters."""
+    search = Search(units=units, row_bits=row_bits, queries=queries, nearest=nearest)
+    return replace(Configuration(search=search), **others)
+
+
+def beats(run: Bytes, data_width: int, bad: int | None = None) -> Iterator[dict[str, int]]:
+    """Yield ``run`` as beats; the beat number ``bad`` has its error bit set."""
+    content = run.tobytes()
+    size = data_width // 8
+    for start in range(0, len(content), size):
+        yield {
+            "data": int.from_bytes(content[start : start + size], "little"),
+            "last": start + size == len(content),
+            "error": start // size == bad,
+        }
+
+
+def search(
+    configuration: Configuration,
+    batches: Sequence[tuple[Bytes, Bytes]],
+    stalls: Stalls = NO_STALLS,
+    deadline: int = 100_000,
+) -> list[Found]:
+    """Send the (queries, rows) of ``batches`` through one array, one batch after the other."""
+    array = compiled(SearchArray, configuration)
+    search, width = configuration.search, configuration.data_width
+    assert search is not None
+    sizes = [len(queries) * search.nearest * 64 // width for queries, _ in batches]
+
+    def run(which: int) -> list[Any]:
+        return [beat for batch in batches for beat in beats(batch[which], width)]
+
+    sink = Sink(array.o, sum(sizes), stalls, "results")
+    queries = Source(array.queries, run(0), stalls, "queries")
+    rows = Source(array.rows, run(1), stalls, "rows")
+    simulate(array, queries, rows, sink, deadline=deadline)
+    found, start = [], 0
+    for (queries_sent, _), size in zip(batches, sizes, strict=True):
+        payloads = sink.payloads[start : start + size]
+        assert not any(payload.error for payload in payloads), "an error that nothing caused"
+        content = b"".join(payload.data.to_bytes(width // 8, "little") for payload in payloads)
+        words = np.frombuffer(content, np.uint32).reshape(len(queries_sent), search.nearest, 2)
+        start += size
+        found.append(Found(words, sink.cycles[start - 1]))
+    return found
+
 
 CIRCUITS = {
     "one unit": configured(1, nearest=1),
@@ -227,45 +288,6 @@ def test_a_bad_beat_makes_errors_until_a_reset(of_rows: bool, bad: int, stalls: 
     assert not any(payload.error for payload in good.payloads)
     words = np.array([payload.data for payload in good.payloads], np.uint64).view(np.uint32)
     assert (words.reshape(QUERIES, NEAREST, 2) == nearest(rows, queries, NEAREST)).all()
-
-
-# --- the intake -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("row_bits", [64, 128])
-@pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
-def test_every_beat_is_written_to_its_own_word(row_bits: int, stalls: Stalls) -> None:
-    sizes = Sizes(configured(2, row_bits=row_bits, data_width=32, queries=4))
-    dut = Intake(sizes)
-    generator = np.random.default_rng(row_bits)
-    queries = generator.integers(0, 256, (3, row_bits // 8), np.uint8)
-    rows = generator.integers(0, 256, (5, row_bits // 8), np.uint8)
-    written: dict[tuple[int, int], int] = {}
-
-    async def store(ctx: Any) -> None:
-        while True:
-            seen = dut.write.enable, dut.write.address, dut.write.word, dut.write.data
-            _, _, write, address, word, data = await ctx.tick().sample(*seen)
-            if write:
-                assert (address, word) not in written
-                written[address, word] = data
-
-    async def rest(ctx: Any) -> None:
-        await Source(dut.rows, beats(rows, 32), stalls).run(ctx)
-        await ctx.tick().repeat(3)
-        assert ctx.get(dut.ended)
-        assert (ctx.get(dut.count), ctx.get(dut.stored)) == (5, 5)
-        assert not ctx.get(dut.failed)
-
-    simulate(dut, Source(dut.queries, beats(queries, 32), stalls), rest, background=[store])
-    upper = sizes.store_depth // 2
-    expected = {
-        (first + number, word): int(data)
-        for first, run in ((0, queries), (upper, rows))
-        for number, row in enumerate(run)
-        for word, data in enumerate(row.view("<u4"))
-    }
-    assert written == expected
 
 
 # --- the counting tree ----------------------------------------------------------------------------
