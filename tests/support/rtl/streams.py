@@ -4,6 +4,7 @@ The module depends on no circuit of bitlane. A simulation always ends by its dea
 fails a test whose stream breaks the stream contract.
 """
 
+import os
 import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from amaranth.hdl import (
 )
 
 import cppsim
-from cppsim.mode import default_mode
 from support.seeds import slow
 
 CLOCK_PERIOD = 1e-6
@@ -244,7 +244,7 @@ class _Simulation:
 
 
 _known: dict[tuple[Any, ...], Elaboratable] = {}
-"""Circuits of `compiled`, by their arguments and the mode of cppsim."""
+"""Circuits of `compiled`, by the mode that the environment gives cppsim and their arguments."""
 
 _prepared: dict[Elaboratable, _Simulation] = {}
 """Simulations of these circuits."""
@@ -255,7 +255,7 @@ def compiled(make: Callable[..., _Circuit], *arguments: Hashable, **options: Has
 
     To prepare a circuit takes up to 0.5 s, and 3 s if the cache does not have it.
     """
-    key = (default_mode(), make, *arguments, *sorted(options.items()))
+    key = (os.environ.get("CPPSIM"), make, *arguments, *sorted(options.items()))
     if key not in _known:
         _known[key] = make(*arguments, **options)
         _prepared[_known[key]] = _Simulation(_known[key])
