@@ -1,9 +1,10 @@
 """Stream buffers pass on payloads in order, at full rate, after a known latency.
 
-The helpers of all tests with streams must see every breach of the stream contract. Credit and the
-FIFO with two write ports are proven in `tests/formal/test_stream_buffers.py`.
+The helpers of all tests with streams must see every breach of the stream contract. Counts of
+credits are proven in `tests/formal/test_stream_buffers.py`.
 """
 
+import random
 import re
 from collections.abc import Callable, Iterable
 from itertools import accumulate, count
@@ -25,6 +26,7 @@ from bitlane_rtl.streams import (
     ReverseRegister,
     SkidBuffer,
     StreamBuffer,
+    TwoWriteFifo,
     Wire,
 )
 from support.rtl.streams import (
@@ -262,6 +264,50 @@ def test_a_credit_that_is_returned_can_be_taken_two_cycles_later(depth: int) -> 
     inputs += [{"taken": 0, "returned": returned} for returned in (0, 1, 0, 0, 0)]
     (rooms,) = clocked(Credit(depth), inputs, "room")
     assert rooms == (1,) * depth + (0, 0, 0, 1, 1)
+
+
+# --- FIFOs with two write ports -------------------------------------------------------------------
+
+
+DEPTH = 8
+
+
+def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
+    """The source fills the FIFO up; payloads are valid two cycles after entry at the earliest."""
+    generator = random.Random(stalls.seed)
+    payloads = [generator.getrandbits(16) for _ in range(300)]
+    dut = TwoWriteFifo(16, DEPTH)
+    sink = Sink(dut.o, len(payloads), stalls)
+    entered: list[int] = []
+
+    async def fill(ctx: Any) -> None:
+        cycle = 0
+        while len(entered) < len(payloads):
+            left = sum(done < cycle for done in sink.cycles)
+            room = min(DEPTH - len(entered) + left, len(payloads) - len(entered))
+            number = min(room, generator.choice((0, 1, 2, 2)))
+            for i in dut.i:
+                ctx.set(i.valid, 0)
+                ctx.set(i.payload, generator.getrandbits(16))
+            for _ in range(number):
+                entrance = dut.i[len(entered) % 2]
+                ctx.set(entrance.valid, 1)
+                ctx.set(entrance.payload, payloads[len(entered)])
+                entered.append(cycle)
+            await ctx.tick()
+            cycle += 1
+        for i in dut.i:
+            ctx.set(i.valid, 0)
+
+    simulate(dut, sink, fill)
+    assert sink.payloads == payloads, stalls
+    earliest = [cycle + 2 for cycle in entered]
+    assert all(cycle >= first for cycle, first in zip(sink.cycles, earliest, strict=True)), stalls
+    if not stalls.probability:
+        due = -1
+        for cycle, first in zip(sink.cycles, earliest, strict=True):
+            due = max(first, due + 1)
+            assert cycle == due, stalls
 
 
 # --- the helpers ----------------------------------------------------------------------------------
