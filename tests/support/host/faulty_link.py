@@ -113,7 +113,7 @@ def reticent(offset: int, mask: int) -> dict[str, Any]:
             at = address - CONTROL_BASE + np.arange(0, data.size, 4)
             data.view("<u4")[np.minimum(at, COMPLETION_OFFSET) == offset] &= mask
 
-    return {"got": got, "ops": FEW}
+    return {"got": got}
 
 
 def blind(name: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def blind(name: str) -> dict[str, Any]:
             words[0] ^= 1 << 30  # The seal fits again.
         return Record(words)
 
-    return {"before": before, "ops": FEW}
+    return {"before": before}
 
 
 def sticky() -> dict[str, Any]:
@@ -147,13 +147,17 @@ def sticky() -> dict[str, Any]:
 def spoil(
     op: Op, name: str = "Y_BASE", offset: int = 0, mask: int = 1, *, sums: bool = False
 ) -> dict[str, Any]:
-    """Return a fault of ``op``: the byte ``offset`` from where a record has ``name`` is wrong."""
+    """Return a fault of ``op``: the byte ``offset`` from where a record has ``name`` is wrong.
+
+    With ``sums``, it is one of sums alone, and the circuit has all counts.
+    """
 
     def after(record: Record, memory: Bytes) -> None:
         if record.op == op and (record.control["Y_MODE"] == Mode.SUM or not sums):
             memory[record.word(name) + offset] ^= mask
 
-    return {"after": after}
+    counts = {each for each in BIT_OPS if each.counts} if sums else set[Op]()
+    return {"after": after, "ops": frozenset(FEW | counts | {op} & BIT_OPS)}
 
 
 def forget_full_counts(record: Record, memory: Bytes) -> None:
