@@ -298,7 +298,7 @@ def test_a_search_in_tiles_shows_how_far_it_is(
 def test_results_of_a_search_do_not_depend_on_progress(terminal: Terminal) -> None:
     terminal()
     device, _ = line(memory_bytes=8 << 20, remote=False)
-    rows = random((900, 8), "u1")
+    rows = random((300, 8), "u1")
     found = device.search(rows, rows, 3)
     bitlane.progress(False)
     for one, other in zip(found, device.search(rows, rows, 3), strict=True):

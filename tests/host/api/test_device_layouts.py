@@ -189,7 +189,7 @@ def test_counts_over_their_own_operand() -> None:
 
 
 @pytest.mark.parametrize("memory_bytes", [192, 256, 1000, 4096])
-@pytest.mark.parametrize("shape", [(5000,), (50, 100), (3, 4, 5, 7, 6), (1, 2000), (2000, 1)])
+@pytest.mark.parametrize("shape", [(1500,), (30, 50), (3, 4, 5, 7, 3), (1, 700), (700, 1)])
 def test_tensors_larger_than_the_memory(memory_bytes: int, shape: tuple[int, ...]) -> None:
     device = model(memory_bytes=memory_bytes // 8 * 8)
     a, b = random(shape, "u2", 1), random(shape[-1:], "u2", 2)

@@ -291,11 +291,12 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [("-V",), ("--help",), ("info",)], ids=" ".join)
-def test_an_output_that_takes_nothing_is_told(words: tuple[str, ...], unbuffered: str) -> None:
+@pytest.mark.parametrize(
+    ("word", "unbuffered"), [("-V", ""), ("--help", "1"), ("info", ""), ("info", "1")]
+)
+def test_an_output_that_takes_nothing_is_told(word: str, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
-        ran = program(*words, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        ran = program(word, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
     assert ran.returncode == cli.UNUSABLE
     assert re.fullmatch(r"bitlane: (standard output: )?No space left on device\n", ran.stderr)
 

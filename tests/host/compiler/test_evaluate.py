@@ -187,7 +187,7 @@ def test_a_value_that_is_kept_is_not_computed_again(driver: Driver, link: ModelL
 def test_chains_may_be_longer_than_the_stack(driver: Driver) -> None:
     a = upload(driver, random(4, "u4"))
     x: Expression = a
-    for _ in range(4000):
+    for _ in range(1500):
         x = apply(Op.XOR, x, a)
     assert np.array_equal(value(driver, x), download(driver, a))
 

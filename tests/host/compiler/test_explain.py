@@ -166,7 +166,7 @@ def test_four_times_the_operations_take_four_times_the_calls(
     def explain_all(nodes: list[Expression]) -> None:
         pass_costs(plan_passes(fuse(nodes, plain.geometry), plain.geometry), plain.geometry)
 
-    small, large = kind(leaf, 256), kind(leaf, 1024)
+    small, large = kind(leaf, 128), kind(leaf, 512)
     assert calls(lambda: explain_all(large)) < 5 * calls(lambda: explain_all(small))
 
 

@@ -199,7 +199,7 @@ def exchange(
     return network.arrived.total()
 
 
-@pytest.mark.parametrize("seed", seeds(2, 40))
+@pytest.mark.parametrize("seed", seeds(1, 40))
 @pytest.mark.parametrize("most", [64, 256, 2048])
 def test_a_late_copy_changes_nothing(most: int, seed: int) -> None:
     assert exchange((0, most), seed, ServedRules()) > 10

@@ -106,8 +106,8 @@ def test_another_contract_version_is_refused() -> None:
 
 def test_an_echo_is_no_board() -> None:
     with terminal(lambda sent: sent) as opened:
-        with pytest.raises(LinkError, match=r"within 1 s; \d+ bytes came, first 00 .* no sound"):
-            open_link(f"serial:{opened.path}?timeout=1")
+        with pytest.raises(LinkError, match=r"within 0.2 s; \d+ bytes came, first 00 .* no sound"):
+            open_link(f"serial:{opened.path}?timeout=0.2")
 
 
 def test_a_cable_that_is_pulled(board: BoardModel) -> None:

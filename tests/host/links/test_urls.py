@@ -88,7 +88,7 @@ URLS = st.one_of(
 )
 
 
-@examples(20)
+@examples(10)
 @given(URLS)
 @example("udp://127.0.0.1?timeout=1e30")
 @example("serial:a?timeout=1e7")

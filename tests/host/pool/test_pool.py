@@ -113,7 +113,7 @@ def test_sums_along_axes(pool: Pool, sizes: list[int], axis: Any, keepdims: bool
 def test_chunks_of_a_database_are_searched_and_joined(
     pool: Pool, count: int, options: dict[str, Any]
 ) -> None:
-    queries, rows = random((count, 2), "u1", 1), random((120_000 // count, 2), "u1", 2)
+    queries, rows = random((count, 2), "u1", 1), random((24_000 // count, 2), "u1", 2)
     expected = model().search(queries, rows, **options)
     for found, wanted in zip(pool.search(queries, rows, **options), expected, strict=True):
         assert same(found, wanted)
