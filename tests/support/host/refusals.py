@@ -1,5 +1,6 @@
 """Refusals as rows of a table: a call, its error and words of the message."""
 
+import builtins
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
-from bitlane import BitlaneError, Device
+import bitlane
+from bitlane import BitlaneError
 from bitlane.driver import Driver
 from support.host.model_link import ModelLink
 
@@ -58,25 +60,17 @@ def refused(
     assert uses(device, sent) == before
 
 
-Refusals = Sequence[tuple[Callable[..., Any], type[Exception], str]]
-"""Rows of calls with any number of arguments."""
+@contextmanager
+def refused_row(device: Driven, row: str) -> Iterator[str]:
+    """Assert `refused` of the block, in which the caller executes the text of the call.
 
-
-def refusals_of(
-    make: Callable[[Device], Iterator[tuple[Any, ...]]], rows: Refusals
-) -> Callable[..., None]:
-    """Return a test of each row's call on the arguments that ``make`` yields for a device.
-
-    ``make`` continues when the call has been refused: it asserts what a refusal leaves as it was.
+    A row is ``call  # Error: words``, with the name of an error of bitlane or of Python.
     """
-    made = contextmanager(make)
-
-    @pytest.mark.parametrize(("call", "error", "words"), rows)
-    def test(device: Device, call: Callable[..., Any], error: type[Exception], words: str) -> None:
-        with made(device) as arguments, refused(device, error, words):
-            call(*arguments)
-
-    return test
+    call, _, refusal = row.partition("  # ")
+    name, _, words = refusal.partition(": ")
+    error = getattr(bitlane, name, None) or getattr(builtins, name)
+    with refused(device, error, words):
+        yield call
 
 
 def takes_or_refuses(
