@@ -1,4 +1,7 @@
-"""Booleans of other bytes than 0 and 1: any byte but 0 is True, and results are 0 and 1."""
+"""Booleans of other bytes than 0 and 1: any byte but 0 is True, and results are 0 and 1.
+
+Calls of arrays on the device are rows of `support.host.calls`, whose booleans have any bytes.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -83,41 +86,6 @@ BIT_CALLS: dict[str, tuple[Call, Call]] = {
 }
 """The operators, and what NumPy has for them."""
 
-ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "~": lambda a, b: ~a,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: b | a,
-    "^": lambda a, b: a ^ b,
-    "<<": lambda a, b: a << b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "== of a number": lambda a, b: a == 1,
-    "equal": lambda a, b: np.equal(b, a),
-    "logical_and": lambda a, b: np.logical_and(a, b),
-    "logical_xor": lambda a, b: np.logical_xor(b, a),
-    "logical_not": lambda a, b: np.logical_not(a),
-    "bitwise_count": lambda a, b: np.bitwise_count(a),
-    "any": lambda a, b: a.any(-1),
-    "all": lambda a, b: a.all(0),
-    "sum": lambda a, b: a.sum(),
-    "count_nonzero": lambda a, b: np.count_nonzero(a, -1),
-    "reduce": lambda a, b: np.bitwise_xor.reduce(a, 0),
-    "array_equal": lambda a, b: np.asarray(np.array_equal(a, b)),
-    "where": lambda a, b: np.where(b, a, np.uint8(7)),
-    "where of booleans": lambda a, b: np.where(a, b, a),
-    "astype": lambda a, b: a.astype(np.int16),
-    "view": lambda a, b: a.view(np.uint8),
-    "copy": lambda a, b: a.copy(),
-    "concatenate": lambda a, b: np.concatenate([a, b]),
-    "joined with bytes": lambda a, b: np.concatenate([b.astype(np.uint8), a, b]),
-    "stack": lambda a, b: np.stack([b, a]),
-    "assignment": lambda a, b: _assign(a, b),
-    "in place": lambda a, b: _change(a, b),
-    "scalar assigned": lambda a, b: _fill(a, b),
-    "to numbers": lambda a, b: _number(a, b),
-}
-"""Calls on arrays of which the first, or both, are on the device; NumPy has the same."""
-
 
 def _sums(x: Booleans) -> Any:
     return x.sum(-1, dtype=np.uint32)
@@ -126,35 +94,6 @@ def _sums(x: Booleans) -> Any:
 def _jaccard(a: Booleans, b: Booleans) -> Any:
     shared, either = _sums(a & b), _sums(a | b)
     return np.divide(shared, either, out=np.zeros(shared.shape), where=either != 0)
-
-
-def _assign(a: Any, b: Any) -> Any:
-    a = a.copy()
-    a[1:, ::2] = b[1:, ::2]
-    np.copyto(a[0], b[0])
-    a[[2, 4]] = b[[2, 4]]
-    return a
-
-
-def _change(a: Any, b: Any) -> Any:
-    a = a.copy()
-    a ^= b
-    np.bitwise_or(a, b[0], out=a)
-    return a
-
-
-def _fill(a: Any, b: Any) -> Any:
-    a = a.copy()
-    a[0] = b[3, 3:4].reshape(())
-    a[1:] &= b[2, 2]
-    a[:, 1][b[:, 0] if isinstance(b, np.ndarray) else b[:, 0].get()] = b[0, 0]
-    return a
-
-
-def _number(a: Any, b: Any) -> Any:
-    numbers = a.astype(np.uint16)
-    numbers[1:] = b[1:]
-    return numbers
 
 
 def result(x: Any) -> NDArray[Any]:
@@ -203,35 +142,6 @@ def test_booleans_in_tiles_are_0_and_1(device: Device, name: str) -> None:
     assert same(got, np.asarray(wanted, got.dtype))
 
 
-@pytest.mark.parametrize("name", ARRAY_CALLS)
-def test_arrays_on_the_device_take_any_byte_but_0_as_true(device: Device, name: str) -> None:
-    call, a, b = ARRAY_CALLS[name], booleans(1), booleans(2)
-    wanted = np.asarray(call(clean(a), clean(b)))
-    for second in (b, device.asarray(b)):
-        assert same(result(call(device.asarray(a), second)), wanted)
-
-
-OF_ONE = [
-    *("bitwise_invert", "logical_not", "isfinite", "isinf", "isnan", "signbit", "any", "all"),
-    *("flip", "squeeze"),
-]
-OF_TWO = [
-    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
-    *("logical_and", "logical_or", "logical_xor", "equal", "not_equal"),
-]
-
-
-@pytest.mark.parametrize("name", [*OF_ONE, *OF_TWO])
-def test_the_array_api_takes_any_byte_but_0_as_true(device: Device, name: str) -> None:
-    a, b = booleans(1), booleans(2)
-    function, numpys = getattr(array_api, name), getattr(np, name)
-    x, y = device.asarray(a), device.asarray(b)
-    if name in OF_ONE:
-        assert same(result(function(x)), np.asarray(numpys(clean(a))))
-    else:
-        assert same(result(function(x, y)), np.asarray(numpys(clean(a), clean(b))))
-
-
 def test_every_operator_is_in_the_table() -> None:
     names = {name if hasattr(Device, name) else f"bit_{name}" for name in BIT_CALLS}
     public = {name for name in vars(BitOperators) if not name.startswith("_")}
@@ -257,13 +167,13 @@ def test_arrays_are_made_of_any_bytes(device: Device, shape: tuple[int, ...]) ->
     assert same(device.asarray(a, np.int32).get(), clean(a).astype(np.int32))
 
 
-def test_masks_select_by_any_byte_but_0(device: Device) -> None:
-    a = np.arange(60, dtype=np.uint16).reshape(6, 10)
-    mask, x = booleans(4), device.asarray(a)
-    assert same(x[mask].get(), a[clean(mask)])
-    x[mask] = 7
-    a[clean(mask)] = 7
-    assert same(x.get(), a)
+def test_booleans_become_numbers_0_and_1(device: Device) -> None:
+    a, b = booleans(1), booleans(2)
+    for other in (b, device.asarray(b)):
+        numbers = device.asarray(a).astype(np.uint16)
+        numbers[1:] = other[1:]
+        assert same(numbers.get()[0], clean(a)[0].astype(np.uint16))
+        assert same(numbers.get()[1:], clean(b)[1:].astype(np.uint16))
 
 
 def test_nothing_gives_the_memory_of_booleans_other_bytes() -> None:

@@ -1,5 +1,6 @@
 """Run a row of `support.host.calls` on a view of NumPy's and on the same view on a device.
 
+The device gets truth values of any bytes, as NumPy itself does not take them.
 Results, the memory that they share, and all elements beside the view are compared bit for bit.
 """
 
@@ -74,6 +75,13 @@ def content(kind: str, seed: int, shape: Any = SHAPE) -> NDArray[Any]:
     return numbers[random(shape, "u1", seed) % len(numbers)]
 
 
+def of_any_bytes(x: NDArray[Any]) -> NDArray[Any]:
+    """Return truth values that are True by any byte but 0, as on the device; others as they are."""
+    if x.dtype != bool:
+        return x
+    return np.asarray(np.where(x, random(x.shape, "u1", 9) | 1 << 6, 0), "u1").view(bool)
+
+
 def bit_count(x: Any, dtype: Any = "u1") -> NDArray[Any]:
     """Return the number of ones of each encoding; NumPy itself counts those of absolute values."""
     x = np.asarray(x)
@@ -110,7 +118,7 @@ class Beside:
     def __init__(self, device: Device, kind: str, layout: str, seed: int) -> None:
         self.kind = kind
         self.host = content(kind, seed)
-        self.here = device.asarray(self.host)
+        self.here = device.asarray(of_any_bytes(self.host))
         view = LAYOUTS[layout]
         x = view(self.host)
         y, m = view(content(kind, seed + 1)), view(content("?", seed + 2))
@@ -118,8 +126,9 @@ class Beside:
         n = [1, [1, 0, 1], 1, content(kind, seed + 3, (2, 5)), 1, np.zeros(0, kind)][seed % 6]
         axes = ways_of_axes(x.ndim)[seed % 3 :: 3]
         shared = {"K": axes, "d": bool(seed & 1), "copy": copy, "np": np}
-        others = [y, y.astype(y.dtype.newbyteorder(">")) if wide else y, device.asarray(y)]
         names = {"x": x, "y": y, "m": m, "n": n, "z": x.copy()}
+        y, m, n = (of_any_bytes(v) if isinstance(v, np.ndarray) else v for v in (y, m, n))
+        others = [y, y.astype(y.dtype.newbyteorder(">")) if wide else y, device.asarray(y)]
         self.in_numpy = {**shared, **IN_NUMPY, **names, "xp": np}
         own = view(self.here)
         self.on_device = {
@@ -143,7 +152,7 @@ class Beside:
         """Write other elements over all of both."""
         fresh = content(self.kind, seed)
         self.host[...] = fresh
-        self.here[...] = fresh
+        self.here[...] = of_any_bytes(fresh)
 
 
 def check(device: Device, row: Row, kind: str, layout: str, seed: int) -> bool:

@@ -277,6 +277,12 @@ x.view("u2")
 """
 """Calls on bytes."""
 
+_BOOLEANS = """
+np.bitwise_count(x)
+np.concatenate([np.ones(x.shape, "u1"), x, y])
+"""
+"""Calls on truth values."""
+
 _COUNTS = """
 [bit_count(x), bit_count(x, np.uint32), bit_count(x & y)]
 [bit_count(x).sum(k, keepdims=d) for k in K]
@@ -305,6 +311,7 @@ x[1::2, ::-2] = n
 x[0:0] = n
 x[::-1] = z
 x[1:] = z[:-1]
+x[0] = y.reshape(-1)[:1].reshape(())
 x[:-1] ^= z[1:]
 x[::-1] ^= z
 x[[1, 0]] = n
@@ -369,6 +376,7 @@ ROWS = [
         (_LOGIC, KINDS, False),
         (_TRUTH, ANY, False),
         (_BYTES, ["u1"], False),
+        (_BOOLEANS, ["?"], False),
         (_COUNTS, KINDS, False),
         (_WRITES, KINDS, True),
     )
