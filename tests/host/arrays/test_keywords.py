@@ -37,11 +37,7 @@ VALUES: dict[str, list[Any]] = {
 }
 """Values of each option of NumPy's."""
 
-FIRST: dict[str, tuple[Any, ...]] = {
-    "astype": ("u2",),
-    "reshape": ((4, 3),),
-    "to_device": ("cpu",),
-}
+FIRST: dict[str, tuple[Any, ...]] = {"astype": ("u2",), "reshape": ((4, 3),), "to_device": ("cpu",)}
 """Arguments that a method needs."""
 
 SUBSTITUTE = re.compile(r"expected|x\.get\(\)|np\.asarray|astype|x\.copy|'unsafe'|elements|copy")

@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import Array, BitlaneError, Device
 from bitlane.arrays.strided import Strided
-from bitlane.errors import (
-    OutOfDeviceMemory,
-    UnsupportedError,
-)
+from bitlane.errors import OutOfDeviceMemory, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import INTEGERS, count_passes, link_of, model, random, same
 from support.system.devices import DEFAULT, opened

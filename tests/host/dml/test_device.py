@@ -235,10 +235,7 @@ def test_inputs_are_what_the_memory_of_their_tensors_holds() -> None:
     ("inputs", "message"),
     [
         ([A], "Run.BindingCount is 1; expected 2"),
-        (
-            [A, A.astype(np.int16)],
-            "BTensor.DataType is 'int16'; expected uint16, as its tensor has",
-        ),
+        ([A, A.astype(np.int16)], "BTensor.DataType is 'int16'; expected uint16, as its tensor"),
         ([A, A.astype(">u2")], "BTensor.DataType is '>u2'; expected uint16"),
         ([A, np.zeros(7, A.dtype)], "BTensor.Data is of 14 bytes; expected 12 bytes"),
         ([A[:1], A], "ATensor.Data is of 6 bytes; expected 12 bytes, from its first"),

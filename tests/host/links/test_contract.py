@@ -52,8 +52,7 @@ def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [1, 2, 3, 4, 31, 32, 33, 479, 480, 481, 511, 512, 513, 1440, 1441, 4099, 100_001],
+    "size", [1, 2, 3, 4, 31, 32, 33, 479, 480, 481, 511, 512, 513, 1440, 1441, 4099, 100_001]
 )
 def test_what_is_written_is_there_and_can_be_read(ends: Ends, size: int) -> None:
     expect_transfer(ends.link, ends.device, some(size), offset=5)

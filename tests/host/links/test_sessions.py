@@ -108,12 +108,7 @@ UNUSABLE: list[tuple[Make, dict[str, Any], dict[str, Any], str]] = [
         {},
         "datagrams came that are not answers: is a bitlane board",
     ),
-    (
-        partial(ModelSocket, Mistaken()),
-        {},
-        {},
-        NOBODY + r"[1-9]\d* answers came, and none of them an",
-    ),
+    (partial(ModelSocket, Mistaken()), {}, {}, NOBODY + r"[1-9]\d* answers came, and none of them"),
 ]
 
 

@@ -130,10 +130,7 @@ WRONG = [
         for text in ("soon", "1e30", "1000001", "inf", "nan", "0", "-1")
     ),
     *(
-        (
-            f"serial:p?baud={text}",
-            f"option baud is '{text}'; expected bits a second, a whole number",
-        )
+        (f"serial:p?baud={text}", f"option baud is '{text}'; expected bits a second, a whole")
         for text in ("fast", "", "0", "-9600", "1e6")
     ),
     ("serial:p?speed=1", "device 'serial:p?speed=1': no option 'speed'; choose baud, timeout"),

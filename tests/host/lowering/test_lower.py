@@ -365,10 +365,7 @@ def sum_of(op: Op, y: View) -> Work:
             RowTooLongError, "16777216 bytes a row; expected 16777215",
             (Op.COUNT, (1 << 24,), B1, None, FAR), {},
         ),
-        (
-            RowTooLongError, "16777216 bytes a row",
-            (Op.COUNT, (1 << 21,), LONGS, None, FAR), TESTED,
-        ),
+        (RowTooLongError, "16777216 bytes a row", (Op.COUNT, (1 << 21,), LONGS, None, FAR), TESTED),
     ],
 )  # fmt: skip
 def test_what_cannot_be_lowered_is_named(

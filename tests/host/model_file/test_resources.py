@@ -162,11 +162,7 @@ SAME = {"resampleSize": [1, 3, 2, 3]}
 
 @pytest.mark.parametrize(
     ("data_type", "options", "wanted"),
-    [
-        ("UINT8", {}, PLANES),
-        ("FLOAT32", SAME, UNITS),
-        ("FLOAT16", SAME, UNITS.astype(np.float16)),
-    ],
+    [("UINT8", {}, PLANES), ("FLOAT32", SAME, UNITS), ("FLOAT16", SAME, UNITS.astype(np.float16))],
 )
 def test_images_are_planes_of_bytes_or_floats_from_0_to_1(
     data_type: str, options: dict[str, Any], wanted: Any

@@ -48,7 +48,6 @@ def refuse(bad: ModelProto, words: str) -> None:
         prepare(bad, device)
     assert link_of(device).traffic == []
     assert isinstance(caught.value, OnnxError | ShapeError)
-    assert isinstance(caught.value, OnnxError | ShapeError)
     assert str(caught.value).isprintable(), caught.value
     assert not is_compatible(bad)
 
@@ -88,10 +87,7 @@ SHIFT = node("BitShift", "a b", "y", direction="LEFT")
         (of(node("BitCast", "a", "y")), "attribute 'to': nothing given; expected an integer"),
         (of(node("BitShift", "a b", "y")), "'direction': nothing given; expected a string"),
         (of(node("BitShift", "a b", "y", direction="UP")), "direction 'UP'; expected LEFT or"),
-        (
-            of(node("BitShift", "a b", "y", direction=b"\xff\n")),
-            r"direction '\\\\xff\\n'; expected",
-        ),
+        (of(node("BitShift", "a b", "y", direction=b"\xff\n")), r"direction '\\\\xff\\n'; expec"),
         (of(node("BitwiseNot", "a", "y", axis=1)), "attribute 'axis': unknown, or there already"),
         (of(node("BitwiseNot", "a b", "y")), "2 inputs; expected 1"),
         (of(helper.make_node("BitwiseXor", ["a", ""], ["y"])), "input '': neither the graph nor"),
@@ -311,12 +307,7 @@ WANTED = r"expected uint8 of shape \(n, 4\)"
             for bad in (GOOD.astype("i1"), GOOD.astype("u2"), GOOD.astype("?"), GOOD.tolist())
         ),
         (ADDED, zeros(a=(2,), b=(3,)), ShapeError, r"node 0 \(BitwiseXor\): .*\(2,\) and \(3,\)"),
-        (
-            ADDED,
-            zeros(a=(4,), b=(1,)),
-            ShapeError,
-            r"'y': shape \(4,\); expected uint8 of shape \(3,\)",
-        ),
+        (ADDED, zeros(a=(4,), b=(1,)), ShapeError, r"'y': shape \(4,\); expected uint8 of sha"),
     ],
 )
 def test_inputs_that_are_refused(

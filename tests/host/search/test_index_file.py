@@ -194,16 +194,8 @@ def test_a_small_file_takes_little_memory(device: Device, file: Path) -> None:
         (lambda i, f: i.save(f), SearchError, "expected one that can be written"),
         (lambda i, f: i.save("a\0b"), SearchError, "null byte; expected one that can be written"),
         (lambda i, f: i.save("\ud800"), SearchError, "surrogates not allowed; expected one that"),
-        (
-            lambda i, f: BinaryIndex.load(i.device, "a\0b"),
-            SearchError,
-            r"that BinaryIndex\.save wr",
-        ),
-        (
-            lambda i, f: BinaryIndex.load(i.device, "\ud800"),
-            SearchError,
-            r"BinaryIndex\.save wrote",
-        ),
+        (lambda i, f: BinaryIndex.load(i.device, "a\0b"), SearchError, r"that BinaryIndex\.save"),
+        (lambda i, f: BinaryIndex.load(i.device, "\ud800"), SearchError, r"BinaryIndex\.save"),
         (lambda i, f: i.save(3), SearchError, "file: of type int; expected a path"),
         (lambda i, f: BinaryIndex.load(i.device, None), SearchError, "file: of type NoneType"),
         (lambda i, f: BinaryIndex.load("sim", f / "x.npz"), DataTypeError, "device: "),
