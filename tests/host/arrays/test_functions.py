@@ -20,7 +20,6 @@ from bitlane import (
     ShapeError,
     array_api,
 )
-from bitlane.errors import LinkError
 from support.host.arrays import link_of, random, same
 from support.system.devices import DEFAULT, opened
 
@@ -138,29 +137,6 @@ def test_names_of_flags(device: Device) -> None:
         x.flags["OWNDATA"]
     with pytest.raises(AttributeError):
         x.flags.writeable = False
-
-
-def test_the_only_element_has_the_number_0(device: Device) -> None:
-    a = np.array(3, "u2")
-    x = device.asarray(a)
-    for each in (x, a):
-        np.put(each, [0, -1], [4, 5])
-    assert same(x.get(), a)
-    assert same(x.flat[[0]].get(), a.flat[[0]])
-    assert len(x.flat) == 1
-    assert [int(each) for each in x.flat] == [5]
-    assert same(
-        np.asarray(device.asarray(random((2, 3), "u1")).T.flat), random((2, 3), "u1").T.ravel()
-    )
-
-
-def test_a_row_is_compared_by_its_elements(device: Device) -> None:
-    a, b = random((3, 4), "u1"), random((4, 3), "u1")
-    b.flat[::2] = a.flat[::2]
-    x, y = device.asarray(a), device.asarray(b)
-    for other, one in ((y.flat, b.flat), (y.reshape(-1), b.reshape(-1)), (b.flat, b.flat), (7, 7)):
-        assert same((x.flat == other).get(), a.flat == one)
-        assert same((x.flat != other).get(), a.flat != one)
 
 
 def test_an_output(device: Device) -> None:
@@ -281,22 +257,6 @@ def test_memory_that_numpy_does_not_let_go_of_is_given_back_by_free(device: Devi
         np.bitwise_or.reduce(x, axis=9)
     x.free()
     assert device.driver.allocator.pieces == 0
-
-
-def test_arrays_without_elements_need_an_open_device_as_others_do(device: Device) -> None:
-    x = device.asarray(np.empty((0, 3), "u1"))
-    device.close()
-    host = np.empty((0, 3), "u1")
-    wrong: list[Callable[[], Any]] = [
-        x.get,
-        lambda: (x ^ 1).get(),
-        lambda: x.__setitem__(..., 1),
-        lambda: x.__setitem__(..., host),
-        lambda: np.bitwise_xor(x, 1, out=host),
-    ]
-    for call in wrong:
-        with pytest.raises(LinkError, match=r"the device is closed"):
-            call()
 
 
 def test_repeated_elements_are_not_to_be_written_to_by_way_of_dlpack() -> None:

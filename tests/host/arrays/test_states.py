@@ -54,14 +54,19 @@ def test_out_of_memory_with_pending_arrays(device: Device) -> None:
 
 
 def test_a_closed_device() -> None:
-    device = model()
-    x = device.asarray(random(5, "u1"))
+    device, host = model(), np.empty((0, 3), "u1")
+    x, empty = device.asarray(random(5, "u1")), device.asarray(host)
     y = x ^ 1
     device.close()
     wrong: list[Callable[[], Any]] = [
         x.get,
         y.get,
         lambda: x.__setitem__(0, 1),
+        empty.get,
+        lambda: (empty ^ 1).get(),
+        lambda: empty.__setitem__(..., 1),
+        lambda: empty.__setitem__(..., host),
+        lambda: np.bitwise_xor(empty, 1, out=host),
         lambda: device.asarray([1]),
         lambda: device.bit_xor(x, 1),
         lambda: x ^ [1] * 5,
@@ -231,16 +236,6 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     parts.clear()
     x[...] = 0
     assert same(whole.get(), (a ^ 1) & 3)
-
-
-def test_axes_of_one_element_before_the_others_are_copied() -> None:
-    a = np.ones((4, 6), np.uint8)
-    x, y = model().asarray(a), a.copy()
-    mask = a.cumsum().reshape(4, 6) % 3 == 0
-    for each in (x, y):
-        np.copyto(each, a[None] * 7, where=mask)
-        each[1:] = a[None, 1:] * 5
-    assert same(x.get(), y)
 
 
 # --- interrupted ----------------------------------------------------------------------------------

@@ -176,16 +176,6 @@ def test_in_and_truth_of_one_element(device: Device) -> None:
         bool(x == x)
 
 
-def test_results_may_be_written_to_arrays(device: Device) -> None:
-    a, b = random(9, "u4", 1) % np.uint32(2), random(9, "u4", 2) % np.uint32(2)
-    x, y = device.asarray(a), device.asarray(b)
-    assert np.equal(x, y, out=x) is x
-    assert x.tolist() == (a == b).tolist()
-    out = np.zeros(9, bool)
-    assert np.not_equal(y, a, out=out) is out
-    assert out.tolist() == (a != b).tolist()
-
-
 @pytest.mark.parametrize("kind", ["O", "c8", "V8", "f4", "m8[s]", "S1"])
 def test_arrays_of_other_types_take_no_results(device: Device, kind: str) -> None:
     x = device.asarray(np.arange(1, 5, dtype=np.uint8))
@@ -194,14 +184,6 @@ def test_arrays_of_other_types_take_no_results(device: Device, kind: str) -> Non
         with pytest.raises(bitlane.DataTypeError, match=r"^out: data type "):
             function(x, x, out=out)
     assert out.tolist() == np.zeros(4, kind).tolist()
-
-
-def test_truth_values_of_other_bytes_become_0_and_1(device: Device) -> None:
-    a = np.array([0, 1, 2, 255], np.uint8)
-    for x in (device.asarray(a.view(bool)), device.asarray(np.zeros(4, bool))):
-        x[:] = a.view(bool)
-        assert x.astype(np.uint8).tolist() == [0, 1, 1, 1]
-        assert np.count_nonzero(x) == 3
 
 
 def test_numbers_and_lists_beside_arrays_are_as_in_numpy(device: Device) -> None:

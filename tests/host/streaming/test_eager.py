@@ -130,7 +130,7 @@ LINKS = st.fixed_dictionaries(
 )
 
 
-@examples(0.4)
+@examples(0.6)
 @given(LINKS, st.sampled_from([(700,), (10, 70), (5, 3, 7, 8), (1, 300), (300, 1)]))
 def test_an_exchange_in_any_order(options: dict[str, Any], shape: tuple[int, ...]) -> None:
     device, _ = line(**options)

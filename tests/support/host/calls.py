@@ -231,6 +231,7 @@ np.full_like(x, 1) ^ x
 _TRUTH = """
 [x == y, x != y, y == x, x == z]
 x == x[:1]
+[x.flat == y.reshape(-1), x.flat != y.flat, x.flat == 7, x.flat != x.flat]
 [~(x == y), (x == y).copy()]
 [x == 1, 0.5 == x, x != 0, x == np.float32(0.5)]
 [f(x, y) for f in (np.logical_and, np.logical_or, np.logical_xor)]
@@ -311,6 +312,7 @@ x[1::2, ::-2] = n
 x[0:0] = n
 x[::-1] = z
 x[1:] = z[:-1]
+x[1:] = y[None, 1:]
 x[0] = y.reshape(-1)[:1].reshape(())
 x[:-1] ^= z[1:]
 x[::-1] ^= z
@@ -352,6 +354,7 @@ np.putmask(x, m, 1)
 np.putmask(x, m, [1, 0, 1])
 np.putmask(x, m, z[::-1])
 np.put(x, [0, 1, -1, 0], n)
+np.put(x, [0, -1], n)
 np.put(x, [[99], [-50]], n, mode="wrap")
 np.put(x, [99, -50, 1], n, "clip")
 np.put(x, [], n)
