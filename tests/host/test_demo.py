@@ -281,25 +281,20 @@ def test_a_slow_device_gets_less_to_do_and_says_so(demo: Demo) -> None:
         assert image.size == (2 * 640 + 16, 54 * 8 + 44)
 
 
-def test_queries_that_are_asked_for_are_not_reduced(demo: Demo) -> None:
-    demo.link = SlowLink(memory_bytes=1 << 24)
-    assert "13,500 distances" in demo("digits", queries=9)
-
-
-def test_parts_can_be_chosen_and_queries_be_few(demo: Demo) -> None:
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("made", [False, True])
+def test_a_part_with_few_queries_writes_to_its_output(
+    slow: bool, made: bool, demo: Demo, tmp_path: Path
+) -> None:
+    """Queries that are asked for are not reduced; the output is made unless it exists."""
+    demo.link = (SlowLink if slow else ModelLink)(memory_bytes=1 << 24)
+    demo.output = tmp_path / "new" / "out"
+    if made:
+        demo.output.mkdir(parents=True)
     said = demo("digits", queries=3)
     assert demo.files == ["digits.png"]
     assert "4,500 distances by device.search; the 5 nearest: identical to NumPy's" in said
     assert "Parity" not in said
-
-
-@pytest.mark.parametrize("made", [False, True])
-def test_an_output_is_made_unless_it_exists(made: bool, demo: Demo, tmp_path: Path) -> None:
-    output = tmp_path / "new" / "out"
-    if made:
-        output.mkdir(parents=True)
-    demo("digits", queries=1, output=output)
-    assert (output / "digits.png").exists()
 
 
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])

@@ -369,6 +369,12 @@ d.bit_count(u, out=np.zeros(4, "?"))  # DataTypeError: uint8
 d.bit_or(u, u, casting="yes")  # DataTypeError: 'yes'
 d.bit_or(u, 1, casting="yes")  # DataTypeError: 'yes'
 d.bit_or(np.zeros(3, "f4"), 1)  # DataTypeError: integer 1 beside float32
+d.hamming(u, u[:2])  # ShapeError: do not broadcast
+d.cardinality(u, 1)  # ShapeError: axis: 1; expected -1 to 0
+d.cardinality(np.uint8(3))  # ShapeError: axis: -1; there are
+d.jaccard(u, u.astype(float))  # DataTypeError: data types
+d.cardinality(np.zeros((2, 32), "u1"), dtype=np.uint8)  # OutOfRangeError: up to 255; .* be 256
+d.cardinality(np.broadcast_to(np.uint8(1), (1 << 29,)))  # OutOfRangeError: 4294967295; .* 429496729
 d.bit_and(LONG, LONG.T)  # ShapeError: \(8589934592, 1\) and \(1, 8589934592\) make more
 d.bit_xor(u, u[:3])  # ShapeError: shapes \(4,\) and \(3,\) do not broadcast
 d.bit_not(u, out=np.zeros(4, "i1"))  # DataTypeError: out: data type int8; expected uint8

@@ -55,13 +55,6 @@ def test_zeros_are_added_as_the_circuit_does_it_fastest(
     assert [Op(record.op).name for record in link.log] == expected
 
 
-def test_results_lie_like_their_operands(driver: Driver, link: ModelLink) -> None:
-    a, b = random((6, 5, 4), "u4").transpose(2, 0, 1), random(4, "u4")[:, None, None]
-    x = apply(Op.AND, upload(driver, a), upload(driver, b))
-    assert x.strides == a.strides
-    assert np.array_equal(value(driver, x), a & b)
-
-
 def test_a_shared_node_is_computed_once_and_all_in_one_job(driver: Driver, link: ModelLink) -> None:
     a, b = random(64, "u4"), random(64, "u4", 2)
     shared = apply(Op.XOR, upload(driver, a), upload(driver, b))
@@ -73,15 +66,6 @@ def test_a_shared_node_is_computed_once_and_all_in_one_job(driver: Driver, link:
     x = a ^ b
     for stored, expected in zip(got, [np.left_shift(x, x), np.bitwise_count(x), x], strict=True):
         assert np.array_equal(download(driver, stored), expected)
-
-
-def test_memory_comes_back(driver: Driver) -> None:
-    a = upload(driver, random(64, "u4"))
-    x = apply(Op.COUNT, apply(Op.XOR, a, Constant(bytes(4))))
-    result = evaluate(driver, [x])
-    assert driver.allocator.pieces == 2
-    del result
-    assert driver.allocator.pieces == 1
 
 
 def test_what_is_stored_already_is_given_as_it_is(driver: Driver, link: ModelLink) -> None:
@@ -279,15 +263,6 @@ def test_the_last_operation_writes_to_the_target_itself() -> None:
     assert bench.passes() == ["SHIFT_RIGHT", "NOR"]
 
 
-def test_an_operator_in_place_is_one_pass() -> None:
-    bench = Bench()
-    (target, array), (operand, values) = bench.part(slice(3)), bench.part(slice(3, 6))
-    assign(bench.driver, target, apply(Op.XOR, operand, target))
-    array ^= values
-    assert np.array_equal(download(bench.driver, bench.node), bench.array)
-    assert bench.passes() == ["XOR"]
-
-
 def test_signs_spread_into_the_target() -> None:
     bench = Bench()
     target, array = bench.part(HALF)
@@ -301,16 +276,6 @@ def test_assigning_a_tensor_to_itself_does_nothing() -> None:
     bench = Bench()
     assign(bench.driver, bench.node, bench.node)
     assert bench.passes() == []
-
-
-def test_targets_may_lie_off_their_elements_places() -> None:
-    bench = Bench()
-    target = window(bench.node, 3, (20,), (8,))
-    assert isinstance(target, Stored)
-    array = np.ndarray((20,), "u4", bench.array.data, 3, (8,))
-    assign(bench.driver, target, apply(Op.SHIFT_LEFT, target, Constant(b"\5\0\0\0")))
-    array[...] = array << 5
-    assert np.array_equal(download(bench.driver, bench.node), bench.array)
 
 
 def test_what_does_not_fit_is_refused() -> None:

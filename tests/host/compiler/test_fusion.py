@@ -27,7 +27,7 @@ from bitlane.compiler.nodes import (
     window,
 )
 from bitlane.driver import Driver
-from bitlane.errors import LayoutError, RowTooLongError, UnsupportedError
+from bitlane.errors import LayoutError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import random
 from support.host.expressions import download, upload
@@ -223,33 +223,6 @@ def test_a_value_that_repeats_is_not_written_over_by_its_sum(driver: Driver) -> 
     sums, inverted = evaluate(driver, roots)
     assert np.array_equal(download(driver, sums), np.bitwise_count(a << 1).ravel() * 5)
     assert np.array_equal(download(driver, inverted), ~(a << 1))
-
-
-def test_one_pass_is_explained_beside_two(driver: Driver, link: ModelLink) -> None:
-    rows, query = upload(driver, random((64, 64), "u4")), upload(driver, random((64,), "u4"))
-    differ = apply(Op.XOR, rows, query)
-    assert explain(driver.geometry, [add_up(apply(Op.COUNT, differ), (1,))]).splitlines() == [
-        "pass           elements            commands  runs  bytes read  bytes written  cycles",
-        "COUNT_XOR SUM  64 x 64 of 32 bits         1    64      32,768            256   2,065",
-        "fused          1 pass                     1    64      32,768            256   2,065",
-        "unfused        2 passes                   2   128      49,152         16,640   4,128",
-    ]
-    assert link.log == []
-
-
-def test_rows_longer_than_a_run_are_refused_before_anything_is_done(driver: Driver) -> None:
-    narrow = Driver(ModelLink(length_bits=12))
-    x = upload(narrow, random((3, 1024), "u4"))
-    with pytest.raises(RowTooLongError, match="4096 bytes a row; expected 4095"):
-        evaluate(narrow, [add_up(apply(Op.COUNT, x), (1,))])
-    assert narrow.allocator.pieces == 1
-
-
-def test_a_device_without_sums_refuses_them_by_name() -> None:
-    driver = Driver(ModelLink(modes=frozenset(Mode) - {Mode.SUM}))
-    x = upload(driver, random((3, 4), "u4"))
-    with pytest.raises(UnsupportedError, match="without sums of COUNT"):
-        evaluate(driver, [add_up(apply(Op.COUNT, x), (1,))])
 
 
 def test_only_counts_are_added_up(driver: Driver) -> None:

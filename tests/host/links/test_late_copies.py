@@ -170,7 +170,7 @@ def exchange(
 ) -> int:
     """Expect right bytes on a network with copies of ``ages``; return how many came late.
 
-    That four copies of a request were lost one after the other is no error.
+    Four copies of a request may be lost one after the other: the link is then opened again.
     """
     rules.in_order = False
     random, network = Random(seed), LateNetwork(rules, ages, seed, 0.02)

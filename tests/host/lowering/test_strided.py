@@ -24,7 +24,6 @@ from bitlane.lowering import (
     overlap,
     packed_strides,
     self_overlap,
-    span,
 )
 from bitlane.lowering.cost import beats, cycles
 from bitlane.lowering.self_overlap import overlaps_itself
@@ -38,14 +37,6 @@ def test_packed_strides_are_those_of_c_order_unless_told() -> None:
     assert packed_strides([7]) == (1,)
     assert packed_strides((2, 3, 4), (2, 0, 1), 8) == (24, 8, 48)
     assert packed_strides(()) == ()
-
-
-@pytest.mark.parametrize("key", [(slice(None),), (slice(3, None, -2), slice(1, 4)), (2, ..., None)])
-def test_spans_are_the_bounds_of_numpys_views(key: tuple[slice, ...]) -> None:
-    array = np.zeros((5, 6), "u4")
-    part = array[key]
-    low, high = np.lib.array_utils.byte_bounds(part)
-    assert span(part.shape, part.strides, 4, part.ctypes.data) == range(low, high)
 
 
 def test_views_broadcast_as_numpys_do() -> None:

@@ -44,11 +44,6 @@ def test_results_have_the_ids() -> None:
     expect_found(index.device, asked, ROWS[:0], ids=[], k=1)
 
 
-def test_equal_distances_come_in_the_order_of_the_rows() -> None:
-    index = filled(np.repeat(ROWS[:1], 4, axis=0), [9, 3, -8, 5])
-    assert index.search(ROWS[:1], 4)[1].tolist() == [[9, 3, -8, 5]]
-
-
 @pytest.mark.parametrize("dtype", ["i8", "u8", ">i4", "u1", "O"])
 def test_ids_are_of_any_type_of_integers(dtype: str) -> None:
     ids = np.array([3, 0, 250], dtype) if dtype != "O" else [3, 0, 250]
@@ -97,15 +92,6 @@ def test_a_row_comes_back_from_wherever_it_is() -> None:
     index.reset()
     with pytest.raises(ArrayIndexError, match="i: 0; the index is empty"):
         index.reconstruct(0)
-
-
-def test_without_own_ids_later_rows_are_numbered_anew() -> None:
-    index = index_of(ROWS)
-    assert index.remove_ids([0, 2, 39, 40]) == 3
-    left = np.delete(ROWS, [0, 2, 39], axis=0)
-    assert same(index.ids, np.arange(37))
-    expect_found(index, ROWS[:4], left, k=3)
-    assert same(index.reconstruct(1), ROWS[3])
 
 
 def test_an_id_that_was_removed_is_free() -> None:
