@@ -99,16 +99,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         r"\(4, 5\) and \(4,\) do not broadcast",
     ),
     "fewer axes": (lambda x: broadcast(x, (5,)), ShapeError, "does not broadcast"),
-    "past the end": (
-        lambda x: window(x, 2, (128,), (2,)),
-        LayoutError,
-        "2 to 257; expected 0 to 255",
-    ),
+    "past the end": (lambda x: window(x, 2, (128,), (2,)), LayoutError, "2 to 257; expected"),
     "before the start": (lambda x: window(x, 2, (3,), (-2,)), LayoutError, "bytes -2 to"),
     "past a result": (
         lambda x: window(apply(Op.NOT, x), 38, (2,), (2,)),
         LayoutError,
-        "38 to 41; expected 0 to 39",
+        "38 to 41; expected",
     ),
 }
 

@@ -135,18 +135,6 @@ def test_outputs_take_no_place_of_inputs_or_of_each_other(device: dml.Device) ->
     recorder.record_dispatch(commands, operator, table)
 
 
-def test_a_graph_of_one_node_works_in_place_where_the_node_does(device: dml.Device) -> None:
-    operator, table = bench(GraphDesc.of(device.create_operator(ONE[0])), device)
-    memory = device.create_buffer(128)
-    memory.write(A)
-    table.bind_inputs([BufferBinding(memory)])
-    table.bind_outputs([BufferBinding(memory)])
-    recorder, commands = device.create_command_recorder(), device.create_command_list()
-    recorder.record_dispatch(commands, operator, table)
-    device.execute(commands)
-    assert np.array_equal(memory.read(dtype=np.uint32).reshape(4, 8), ~A)
-
-
 def test_names_of_edges_are_the_names_in_errors(device: dml.Device) -> None:
     edges = [To(0, 0, 0, "pixels"), Out(0, 0, 0, "negative")]
     _, table = bench(desc(device, ONE, *edges), device)

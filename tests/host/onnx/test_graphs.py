@@ -175,13 +175,7 @@ def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
     assert prepared.run([a]).y.tolist() == [1, 7]
 
 
-BOOLEANS = """g (bool[25] a, bool[25] b, uint8[25] u) => (bool[25] y) {
-    not = Not(a)
-    and = And(a, b)
-    or = Or(a, b)
-    xor = Xor(a, b)
-    equal = Equal(a, b)
-    bytes = BitCast <to = 2>(a)
+BOOLEANS = """g (bool[25] b, uint8[25] u) => (bool[25] y) {
     cast = BitCast <to = 9>(u)
     not_cast = Not(cast)
     cast_again = BitCast <to = 2>(not_cast)
@@ -191,20 +185,16 @@ BOOLEANS = """g (bool[25] a, bool[25] b, uint8[25] u) => (bool[25] y) {
 
 
 @pytest.mark.parametrize("on_device", [False, True])
-def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) -> None:
-    # ONNX does not define booleans of other bytes than 0 and 1.
+def test_any_byte_is_true_but_0_in_casts_and_in_initializers(
+    device: Device, on_device: bool
+) -> None:
+    # ONNX does not define booleans of other bytes than 0 and 1; random graphs have them as inputs.
     numbers = np.repeat(np.array([0, 1, 2, 128, 255], np.uint8), 5)
-    a, b, k = numbers.view(bool), numbers.reshape(5, 5).T.ravel().view(bool), numbers[:25:2]
+    b, k = numbers.reshape(5, 5).T.ravel().view(bool), numbers[:25:2]
     truth, other = numbers != 0, b.view(np.uint8) != 0
     wanted = {
-        "a": truth,
+        "b": other,
         "k": np.resize(k, 25) != 0,
-        "not": ~truth,
-        "and": truth & other,
-        "or": truth | other,
-        "xor": truth ^ other,
-        "equal": truth == other,
-        "bytes": truth.view(np.uint8),
         "cast": truth,
         "not_cast": ~truth,
         "cast_again": (~truth).view(np.uint8),
@@ -212,7 +202,7 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
         "equal_cast": truth == other,
     }
     outputs = {name: (str(x.dtype), [25]) for name, x in wanted.items()}
-    inputs = {"a": ("?", [25]), "b": ("?", [25]), "u": ("u1", [25])}
+    inputs = {"b": ("?", [25]), "u": ("u1", [25])}
     nodes = parsed(BOOLEANS).graph.node
     # An initializer's bytes are in the file as they are.
     constant = onnx.TensorProto(
@@ -220,7 +210,7 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
     )
     graph = model_of(nodes, inputs, outputs, [constant])
     prepared = prepare(graph, device)
-    given = {"a": a, "b": b, "u": numbers}
+    given = {"b": b, "u": numbers}
     says_golden = golden(graph, given)
     sent = {name: device.asarray(x) if on_device else x for name, x in given.items()}
     for (name, expected), got, says in zip(

@@ -4,12 +4,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from bitlane.driver import Command, LabelledCommands, Walk
 from bitlane.errors import BitlaneError
@@ -34,6 +34,7 @@ from support.host.arrays import model
 from support.seeds import seeds
 
 _CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
+_EVENTS = ("doorbell", "started", "retired", "faulted")
 
 
 def drawn(
@@ -64,10 +65,7 @@ def drawn(
         ready={name: np.isin(line, ["r", "x"]) for name, line in flags.items()},
         addresses=addresses,
         beats=beats,
-        doorbell=marks.get("doorbell", never) == "x",
-        started=marks.get("started", never) == "x",
-        retired=marks.get("retired", never) == "x",
-        faulted=marks.get("faulted", never) == "x",
+        **{name: marks.get(name, never) == "x" for name in _EVENTS},
     )
 
 
@@ -83,22 +81,12 @@ def together(recording: Recording) -> Recording:
     for name in recording.beats:
         new |= recording.valid[name] & recording.ready[name]
 
-    def kept(table: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: values[new] for name, values in table.items()}
+    def kept(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: column[new] for name, column in value.items()}
+        return value[new] if isinstance(value, np.ndarray) else value
 
-    return Recording(
-        cycles=recording.cycles[new],
-        end=recording.end,
-        cut=recording.cut,
-        valid=kept(recording.valid),
-        ready=kept(recording.ready),
-        addresses=kept(recording.addresses),
-        beats=kept(recording.beats),
-        doorbell=recording.doorbell[new],
-        started=recording.started[new],
-        retired=recording.retired[new],
-        faulted=recording.faulted[new],
-    )
+    return Recording(**{x.name: kept(getattr(recording, x.name)) for x in fields(recording)})
 
 
 def test_beats_belong_to_the_addresses_in_their_order() -> None:

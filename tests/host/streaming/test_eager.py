@@ -169,14 +169,6 @@ def test_an_overlapping_operand_in_two_dimensions(flips: tuple[int, int]) -> Non
     assert same(out, expected)
 
 
-def test_operands_that_overlap_the_output_on_both_sides() -> None:
-    device, _ = line(memory_bytes=1024)
-    base = random(3000, "u2")
-    expected = np.bitwise_and(base[2:], base[:-2])
-    device.bit_and(base[2:], base[:-2], out=base[1:-1])
-    assert same(base[1:-1], expected)
-
-
 @pytest.mark.parametrize("memory", [1024, 1 << 16])
 def test_fields_side_by_side_share_nothing(memory: int) -> None:
     device, _ = line(memory_bytes=memory)
