@@ -281,8 +281,7 @@ def test_a_slow_device_gets_less_to_do_and_says_so(demo: Demo) -> None:
         assert image.size == (2 * 640 + 16, 54 * 8 + 44)
 
 
-@pytest.mark.parametrize("slow", [False, True])
-@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize(("slow", "made"), [(False, True), (True, False)])
 def test_a_part_with_few_queries_writes_to_its_output(
     slow: bool, made: bool, demo: Demo, tmp_path: Path
 ) -> None:

@@ -123,12 +123,8 @@ def test_views_that_must_not_be_written(device: Device) -> None:
 
 
 def test_names_of_flags(device: Device) -> None:
-    x = device.asarray(random((4, 3), "u1"))
-    for view, here in (
-        (x, np.ones((4, 3))),
-        (x.T, np.ones((4, 3)).T),
-        (x[::2], np.ones((4, 3))[::2]),
-    ):
+    x, ones = device.asarray(random((4, 3), "u1")), np.ones((4, 3))
+    for view, here in ((x, ones), (x.T, ones.T), (x[::2], ones[::2])):
         for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "C", "F", "FORC", "FNC", "CONTIGUOUS"):
             assert view.flags[name] == here.flags[name]
         assert view.flags.forc == here.flags.forc

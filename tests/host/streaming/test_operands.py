@@ -190,13 +190,6 @@ def test_what_exceeds_the_memory_or_a_run_is_cut(shape: tuple[int, ...], memory:
     assert device.driver.allocator.pieces == 0
 
 
-def test_a_file_is_read_in_pieces(tmp_path: Any) -> None:
-    rows = np.memmap(tmp_path / "rows", np.uint8, "w+", shape=(2000, 64))
-    rows[:] = random((2000, 64), "u1")
-    device = model(memory_bytes=1 << 14)
-    assert same(device.hamming(rows, rows[7]), distances(rows, rows[7]))
-
-
 def test_no_elements_give_zeros_or_nothing() -> None:
     device = model()
     empty = np.empty((3, 0), np.uint8)
