@@ -127,7 +127,10 @@ class Beside:
         axes = ways_of_axes(x.ndim)[seed % 3 :: 3]
         shared = {"K": axes, "d": bool(seed & 1), "copy": copy, "np": np}
         names = {"x": x, "y": y, "m": m, "n": n, "z": x.copy()}
-        y, m, n = (of_any_bytes(v) if isinstance(v, np.ndarray) else v for v in (y, m, n))
+        dirty: list[Any] = [
+            of_any_bytes(each) if isinstance(each, np.ndarray) else each for each in (y, m, n)
+        ]
+        y, m, n = dirty
         others = [y, y.astype(y.dtype.newbyteorder(">")) if wide else y, device.asarray(y)]
         self.in_numpy = {**shared, **IN_NUMPY, **names, "xp": np}
         own = view(self.here)
