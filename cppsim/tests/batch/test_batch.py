@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Assert, ClockDomain, Format, Module, Signal
+from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Module, Signal
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -224,6 +224,21 @@ def test_a_reset_of_nothing_but_a_read_port_is_a_port(backend: str) -> None:
     batch.set("read", 0)
     batch.step()
     assert batch.get("shown").tolist() == [9, 0]
+
+
+def test_a_clock_that_the_design_makes_has_an_edge_once(backend: str) -> None:
+    """It is high for two cycles of four. What is constant shows before anything settles."""
+    m, count, made, one = Module(), Signal(2), Signal(8, name="made"), Signal(name="one")
+    m.domains.half = ClockDomain(reset_less=True)
+    m.d.comb += [ClockSignal("half").eq(count[1]), one.eq(1)]
+    m.d.sync += count.eq(count + 1)
+    m.d.half += made.eq(made + 1)
+    batch = Batch(m, 2, backend, expose=["one", "made"])
+    assert batch.get("one").tolist() == [1, 1]
+    program = Program()
+    with program.repeat(9):
+        program.step().get("made")
+    assert batch.run(program)["made"].tolist() == [[0, 1, 1, 1, 1, 2, 2, 2, 2]] * 2
 
 
 def test_a_reset_returns_to_power_on(backend: str) -> None:
