@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -155,13 +156,17 @@ CIRCUITS: dict[str, Callable[[], wiring.Component]] = {
 
 
 def alone(model: AnyModel, program: Program) -> tuple[dict[str, Any], int]:
-    """Return the results of ``program`` on ``model``, with whole numbers, and its cycles."""
-    with closing(model):
-        results = {
-            name: values if isinstance(values, int) else values.tolist()
-            for name, values in model.run(program).items()
-        }
-        return results, model.cycles
+    """Return the results of ``program`` from power-on, with whole numbers, and its cycles."""
+    model.reset()
+    results = {name: np.asarray(values).tolist() for name, values in model.run(program).items()}
+    return results, model.cycles
+
+
+@cache
+def made(circuit: str) -> tuple[Any, AnyModel, AnyModel]:
+    """Return a batch, a model and a reference of one of `CIRCUITS`."""
+    make = CIRCUITS[circuit]
+    return Batch(make(), INSTANCES, "threads"), Model(make()), ReferenceModel(make())
 
 
 @pytest.mark.parametrize("seed", seeds(2, 20))
@@ -169,18 +174,17 @@ def alone(model: AnyModel, program: Program) -> tuple[dict[str, Any], int]:
     "circuit", [slow(name) if name == "registers" else name for name in CIRCUITS]
 )
 def test_a_program_has_the_same_results_on_all_three(circuit: str, seed: int) -> None:
-    make = CIRCUITS[circuit]
-    batch = Batch(make(), INSTANCES, "threads")
-    with closing(Model(make())) as model:
-        # A circuit without registers has no reset in a batch.
-        ports = [port for name, port in model.ports.items() if name in batch.ports]
+    batch, model, reference_model = made(circuit)
+    batch.reset()
+    # A circuit without registers has no reset in a batch.
+    ports = [port for name, port in model.ports.items() if name in batch.ports]
     program = RandomProgram(ports, seed, INSTANCES)
     together = batch.run(program.of(slice(None)))
     assert together, f"seed {seed}: no results"
     for number in range(INSTANCES):
         one = program.of(slice(number, number + 1))
-        reference = alone(ReferenceModel(make()), one)
-        assert alone(Model(make()), one) == reference, f"seed {seed}, instance {number}"
+        reference = alone(reference_model, one)
+        assert alone(model, one) == reference, f"seed {seed}, instance {number}"
         for name, values in together.items():
             found = values[number].tolist()
             if isinstance(reference[0][name], int) and isinstance(found, list):

@@ -5,6 +5,7 @@ A new carrier is an entry of `CARRIERS`. A new rule is an entry of `CASES` or of
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import count
 from math import prod
 from typing import Any
@@ -195,12 +196,24 @@ REFUSED: dict[str, tuple[type[Exception], str]] = {
 RULES = (*CASES, "a step that is refused is a line and does nothing")
 
 
+@cache
+def _sampler(carrier: str) -> Any:
+    return CARRIERS[carrier](sampler())
+
+
+def _at_power_on(carrier: str) -> Any:
+    """Return the carrier's only sampler."""
+    made = _sampler(carrier)
+    made.reset()
+    return made
+
+
 def expect_rule(name: str, carrier: str) -> None:
     """Expect that a carrier obeys one of `RULES`."""
     if name in CASES:
         _expect_case(name, carrier)
         return
-    made = CARRIERS[carrier](sampler())
+    made = _at_power_on(carrier)
     for text, (kind, words) in REFUSED.items():
         for run, steps in (
             (_as_program, [["step", "3"], text.split()]),
@@ -219,7 +232,7 @@ def _expect_case(name: str, carrier: str) -> None:
     text, expected, cycles = CASES[name]
     steps = [words.split() for words in text.split(";") if words.strip()]
     for run in (_as_program, _by_calls):
-        made = CARRIERS[carrier](sampler())
+        made = _at_power_on(carrier)
         found = run(made, steps)
         assert found.keys() == expected.keys()
         wrong = {each: x for each, x in found.items() if not _all_are(x, expected[each])}
