@@ -174,7 +174,7 @@ class Older(Elaboratable):
 
 @pytest.mark.parametrize(
     "design",
-    [lambda: SyncFIFO(width=8, depth=4), lambda: SyncFIFOBuffered(width=3, depth=5), Older],
+    [lambda: SyncFIFO(width=8, depth=4), slow(lambda: SyncFIFOBuffered(width=3, depth=5)), Older],
 )
 def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Maker, design: Any) -> None:
     rng, dut = random.Random(3), design()

@@ -132,32 +132,29 @@ def test_a_circuit_without_registers_has_cycles(make: Maker) -> None:
 # --- checks and prints ----------------------------------------------------------------------------
 
 
-def checked(check: Callable[[Any], Any]) -> Part:
-    """Return a component with a check that ``i`` is not 7."""
-    return Part({"i": In(4)}, sync=lambda x: check(x.i))
+CHECKS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda i: Assert(i != 1), "Assertion violated"),
+    (lambda i: Assume(i != 2), "Assumption violated"),
+    (lambda i: Assert(i != 3, Format("{} is not {}", i, 8)), "Assertion violated: 3 is not 8"),
+    (lambda i: Assume(i != 4, "no"), "Assumption violated: no"),
+    (lambda i: Assert(i != 5, '"no" {no} \\ é'), 'Assertion violated: "no" {no} \\ é'),
+]
+"""Checks that an input is not 1, not 2 and so on, and their messages."""
 
 
-@pytest.mark.parametrize(
-    ("check", "line"),
-    [
-        (lambda i: Assert(i != 7), "Assertion violated"),
-        (lambda i: Assume(i != 7), "Assumption violated"),
-        (lambda i: Assert(i != 7, Format("{} is not {}", i, 8)), "Assertion violated: 7 is not 8"),
-        (lambda i: Assume(i != 7, "no"), "Assumption violated: no"),
-        (lambda i: Assert(i != 7, '"no" {no} \\ é'), 'Assertion violated: "no" {no} \\ é'),
-    ],
-)
-def test_a_failed_check_has_the_words_of_a_batch(make: Maker, check: Any, line: str) -> None:
+def test_a_failed_check_has_the_words_of_a_batch(make: Maker) -> None:
     """The message has the values of the edge at which the check failed."""
-    model, batch = make(checked(check)), Batch(checked(check), 1, "threads")
-    for one in (model, batch):
-        one.set("i", 6)
-        one.step(5)
-        one.set("i", 7)
-    batch.step(5)
-    assert batch.failures()[0] == (line, 5)
-    with pytest.raises(SimulationError, match=f"^cycle 6: {re.escape(line)}$"):
-        model.step(5)
+    checked = Part({"i": In(4)}, sync=lambda x: [check(x.i) for check, _ in CHECKS])
+    model, batch = make(checked), Batch(checked, 1, "threads")
+    for number, (_, line) in enumerate(CHECKS, 1):
+        for one in (model, batch):
+            one.reset()
+            one.step(5)
+            one.set("i", number)
+        batch.step(5)
+        assert batch.failures()[0] == (line, 5)
+        with pytest.raises(SimulationError, match=f"^cycle 6: {re.escape(line)}$"):
+            model.step(5)
     model.reset()
     model.step(3)
     assert model.cycles == 3

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Assert, Cat, Format, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -42,7 +42,8 @@ class Counter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.sync += [self.count.eq(self.count + self.by), Assert(self.count <= 100, "too far")]
+        m.d.sync += self.count.eq(self.count + self.by)
+        m.d.sync += Assert(self.count <= 100, Format("{} is too far", self.count))
         m.d.comb += self.high.eq(self.count >= self.limit)
         return m
 
