@@ -367,7 +367,7 @@ def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(library, "NOTICE_SECONDS", 0.0)
-    monkeypatch.setenv("LATE", "1.5")
+    monkeypatch.setenv("LATE", "0.3")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(inverter()))
     line = "cppsim: compiling the circuit, once for this circuit\n"

@@ -419,7 +419,7 @@ def test_other_processes_find_and_write_the_same() -> None:
 
 @pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
 def test_random_designs(make: Callable[[int], Any]) -> None:
-    count = len(seeds(6, 30))
+    count = len(seeds(3, 30))
     expect_different({str(seed): lambda seed=seed: make(seed).module for seed in range(count)})
 
 

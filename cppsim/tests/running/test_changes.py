@@ -33,7 +33,7 @@ from support.small import counter, followed
 
 
 @pytest.mark.parametrize("make", [random_counters, random_clocked])
-@pytest.mark.parametrize("seed", seeds(5, 25))
+@pytest.mark.parametrize("seed", seeds(3, 25))
 def test_random_processes_beside_registers(seed: int, make: Any) -> None:
     design = make(seed)
     for testbenches in (False, True):
