@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from cppsim.testing import (
     random_system,
 )
 from support.batches import batch_of, compare_batch, compare_recording, on_backend
-from support.carriers import Part, RandomProgram
+from support.carriers import Part, RandomProgram, sampler
 from support.fuzz import write_once
 from support.host_gpu import host_gpu
 from support.seeds import seeds, slow
@@ -160,18 +161,17 @@ def test_one_instance_alone_prints_and_writes_waveforms(
 
 
 def test_one_instance_alone_has_results_of_the_shape_of_a_run() -> None:
-    wide = Part({"i": In(signed(70)), "o": Out(signed(70))}, sync=lambda x: x.o.eq(-x.i))
-    batch, program = Batch(wide, 2, "threads"), Program()
+    batch, program = Batch(sampler(), 2, "threads"), Program()
     with program.repeat(3):
-        program.set("i", [5, 1 << 68]).step().until("o", 3, "waited")
+        program.set("number100", [-5, -1 << 68]).step().until("above100", 3, "waited")
         with program.repeat(2):
-            program.step().get("o").get("$cycles")
-    program.get("o", "whole")
+            program.step().get("above100").get("$cycles")
+    program.get("above100", "whole")
     results = batch.run(program)
     for instance in range(2):
         alone = batch.alone(instance, program)
-        assert alone.pop("whole") == (-5, -1 << 68)[instance]
-        assert alone["o"].shape == (3, 2, 2)
+        assert alone.pop("whole") == (-4, 1 - (1 << 68))[instance]
+        assert alone["above100"].shape == (3, 2, 2)
         assert {name: (x.dtype, x.tolist()) for name, x in alone.items()} == {
             name: (results[name].dtype, results[name][instance].tolist()) for name in alone
         }
@@ -231,16 +231,25 @@ def test_one_async_function_is_recorded(testbench: Any) -> None:
         Batch(SyncFIFO(width=8, depth=4), 1, "threads").record(testbench)
 
 
-def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
+def two_edges() -> tuple[Module, Any]:
+    """Return counts of rising edges, of those without resets, and of those before falling ones."""
     m = Module()
+    go, rose, fell = Signal(), Signal(4), Signal(4)
     count = Signal(8, reset_less=True)
-    sync: Any = ClockDomain("sync")
-    m.domains.sync = sync
-    m.d.sync += count.eq(count + 1)
+    m.domains.sync = sync = ClockDomain()
+    m.domains.fall = ClockDomain(clk_edge="neg")
+    m.d.sync += [count.eq(count + 1), rose.eq(rose + go)]
+    m.d.fall += fell.eq(rose)
+    return m, SimpleNamespace(rst=sync.rst, go=go, count=count, rose=rose, fell=fell)
+
+
+def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
+    m, x = two_edges()
+    count = x.count
 
     async def testbench(ctx: Any) -> None:
         await ctx.tick().repeat(2)
-        ctx.set(sync.rst, 1)
+        ctx.set(x.rst, 1)
         with pytest.raises(DomainReset):
             await ctx.tick().repeat(5)
         assert ctx.get(count) == 3
@@ -259,20 +268,15 @@ def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
 
 
 def test_falling_edges_are_over_before_the_testbench_goes_on(backend: str) -> None:
-    m, go, rose, fell = Module(), Signal(), Signal(4), Signal(4)
-    m.domains.sync = ClockDomain()
-    m.domains.fall = ClockDomain(clk_edge="neg")
-    with m.If(go):
-        m.d.sync += rose.eq(rose + 1)
-    m.d.fall += fell.eq(rose)
+    m, x = two_edges()
 
     async def testbench(ctx: Any) -> None:
-        ctx.set(go, 1)
+        ctx.set(x.go, 1)
         await ctx.tick("fall")
         await ctx.tick()
-        assert (ctx.get(rose), ctx.get(fell)) == (2, 2)
+        assert (ctx.get(x.rose), ctx.get(x.fell)) == (2, 2)
         with pytest.raises(BatchError, match="sample at a falling edge"):
-            ctx.tick("fall").sample(rose)
+            ctx.tick("fall").sample(x.rose)
 
     batch = Batch(m, 2, backend)
     recording = batch.record(testbench)

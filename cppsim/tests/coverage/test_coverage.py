@@ -393,8 +393,8 @@ def _can_be_sampled(design: RandomDesign) -> bool:
     return True
 
 
-@pytest.mark.parametrize("make", [random_circuit, random_machine])
-@pytest.mark.parametrize("seed", seeds(1, 25))
+@pytest.mark.parametrize("make", [slow(random_circuit), random_machine])
+@pytest.mark.parametrize("seed", seeds(2, 25))
 def test_random_designs(make: Callable[[int], RandomDesign], seed: int) -> None:
     seed = next(x for x in itertools.count(seed, 1000) if _can_be_sampled(make(x)))
     with Coverage(toggles=True) as coverage:
