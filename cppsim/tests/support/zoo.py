@@ -1,35 +1,11 @@
 """Circuits with every construct of a netlist, for tests of its translators. No tests here."""
 
 import random
-from collections.abc import Callable
 
-from amaranth.hdl import Array, Assert, Cat, Format, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Assert, Format, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-
-_UNARY: dict[str, Callable[[Value], Value]] = {
-    "invert": lambda a: ~a,
-    "negate": lambda a: -a,
-    "any": lambda a: a.any(),
-    "all": lambda a: a.all(),
-    "xor": lambda a: a.xor(),
-    "bool": lambda a: ~a.bool(),
-}
-_BINARY: dict[str, Callable[[Value, Value], Value]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "exclusive": lambda a, b: a ^ b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
 
 
 class Counter(wiring.Component):
@@ -45,65 +21,6 @@ class Counter(wiring.Component):
         m.d.sync += self.count.eq(self.count + self.by)
         m.d.sync += Assert(self.count <= 100, Format("{} is too far", self.count))
         m.d.comb += self.high.eq(self.count >= self.limit)
-        return m
-
-
-class Calculator(wiring.Component):
-    """Every operator on two operands of ``width`` bits, unsigned and signed; no register."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        members: dict[str, wiring.Member] = {"a": In(width), "b": In(width), "by": In(8)}
-        for sign in "us":
-            members |= {f"{sign}_{name}": Out(2 * width + 2) for name in (*_UNARY, *_BINARY)}
-            members |= {f"{sign}_{name}": Out(width + 3) for name in ("left", "right", "far")}
-        names = ("chosen", "picked", "branched", "swapped", "fixed")
-        members |= {"high": Out(1), "edge": Out(4), **dict.fromkeys(names, Out(width))}
-        super().__init__(members)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for sign, shape in (("u", unsigned(self._width)), ("s", signed(self._width))):
-            a, b = Signal(shape), Signal(shape)
-            m.d.comb += [a.eq(self.a), b.eq(self.b)]
-            for name, unary in _UNARY.items():
-                m.d.comb += getattr(self, f"{sign}_{name}").eq(unary(a))
-            for name, binary in _BINARY.items():
-                m.d.comb += getattr(self, f"{sign}_{name}").eq(binary(a, b))
-            m.d.comb += [
-                getattr(self, f"{sign}_left").eq(a << self.by[:3]),
-                getattr(self, f"{sign}_right").eq(a >> self.by[:3]),
-                getattr(self, f"{sign}_far").eq(a >> self.by),
-            ]
-        third = self._width // 3
-        choice = Array([self.a, self.b, self.a ^ self.b, ~self.a, self.a + self.b])
-        with m.Switch(self.by[:3]):
-            with m.Case(0, 3):
-                m.d.comb += self.picked.eq(self.a)
-            with m.Case("1-1"):
-                m.d.comb += self.picked.eq(self.b)
-            with m.Default():
-                m.d.comb += self.picked.eq(Cat(self.b[third:], self.a[:third]))
-        # Each of them is worth a branch.
-        with m.Switch(self.by[:2]):
-            with m.Case(0):
-                m.d.comb += self.branched.eq((self.a + 3) ^ (self.b - self.a))
-            with m.Case(1):
-                m.d.comb += self.branched.eq((self.b + 5) & (self.a - 1))
-            with m.Case(2):
-                m.d.comb += self.branched.eq((self.a - self.b) | (self.b + 7))
-            with m.Default():
-                m.d.comb += self.branched.eq((self.a + 9) ^ (self.b + 11))
-        m.d.comb += [
-            self.chosen.eq(choice[self.by[:3]]),
-            self.swapped.eq(Mux(self.by[0], Cat(*reversed(list(self.a))), self.a)),
-            # Only its carry is used.
-            self.high.eq((self.a + self.b)[self._width]),
-            self.edge.eq(
-                Cat(self.a <= 0, self.a >= 0, self.a < 1, self.a > (1 << self._width) - 2)
-            ),
-            self.fixed.eq(0b1011 << (self._width // 2)),
-        ]
         return m
 
 
