@@ -100,6 +100,8 @@ def test_memories_are_arrays(backend: str) -> None:
     assert batch.get("r_data").tolist() == [[0, 1], [2, 2], [3, 3]]
     batch.set_memory("storage", rows[0])
     assert (batch.memory("storage") == rows[0]).all()
+    batch.reset()
+    assert not batch.memory("storage").any()
 
 
 def test_fields_of_structures_are_ports(backend: str) -> None:

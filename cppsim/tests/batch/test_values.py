@@ -113,9 +113,15 @@ def test_members_of_enums_and_arrays_without_an_axis_are_numbers(value: Any, num
 
 def test_whole_numbers_beyond_64_bits(backend: str) -> None:
     batch = Batch(shown(), 3, backend)
-    for numbers in ([1 << 99, 3, TOP], [1, 2, 3]):
-        batch.set("wide", numbers)
-        assert batch.get("wide").tolist() == words(*numbers)
+    for numbers in ([1 << 99, 3, TOP], [1, 2, 3], [0, (1 << 100) - 1, ONES]):
+        for given in (numbers, np.array(numbers, object)):
+            batch.set("wide", given)
+            assert batch.get("wide").tolist() == words(*numbers)
+    for kind in (np.int64, np.uint64):
+        batch.set("wide", np.array([5, 1 << 62, 0], kind))
+        assert batch.get("wide").tolist() == words(5, 1 << 62, 0)
+    batch.set("given", np.array([-5, 1 << 62, -(1 << 63)]))
+    assert batch.get("given").tolist() == words(-5, 1 << 62, -(1 << 63))
     batch.set("given", [LEAST, MOST, -1])
     assert batch.get("given").tolist() == words(LEAST, MOST, -1)
 
@@ -161,9 +167,9 @@ REFUSED: dict[str, list[Any]] = {
     "'word': -1 does not fit 64 bits": [[TOP, -1]],
     "'word' takes integers, not float64": [[TOP, 0.5], np.array([1.0, 2.0]), np.array(0.5)],
     "'word' takes integers, not object": [[1 << 64, 0.5], [1 << 64, None], Text.A],
-    "'small': 128 does not fit 8 bits, signed": [[128, 0]],
+    "'small': 128 does not fit 8 bits, signed": [[128, 0], *(np.array([0, 128], x) for x in "OlL")],
     f"'wide': {1 << 100} does not fit 100 bits": [[1 << 100, 0]],
-    "'wide': -1 does not fit 100 bits": [[0, -1]],
+    "'wide': -1 does not fit 100 bits": [[0, -1], *(np.array([0, -1], x) for x in "Ol")],
     "'wide': words that do not fit 100 bits": [
         [row, [0, 0]] for row in ([0, 1 << 36], [1 << 64, 0], [TOP, -1])
     ],

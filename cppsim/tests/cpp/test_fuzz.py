@@ -1,8 +1,7 @@
 """Random designs show on all executors, at all times, what they show in Amaranth's simulator.
 
 `make deep` compares three million values; ``python -m support.fuzz COUNT`` compares COUNT designs
-of each kind. Designs side by side do what each does alone, and programs of random testbenches
-do on many instances what they did on one.
+of each kind. Designs side by side do what each does alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,6 @@ from cppsim.testing import (
     random_system,
     trace,
 )
-from support.batches import compare_recording
 from support.fuzz import (
     EXPRESSIONS,
     FIRST_SEED,
@@ -132,10 +130,3 @@ BATCHES = 1_000_000 // (EXPRESSIONS * STEPS)
 @pytest.mark.parametrize("seed", seeds(1, BATCHES))
 def test_many_values(make: Callable[[int], RandomDesign], seed: int) -> None:
     assert fuzz(make, [FIRST_SEED + seed], steps=STEPS) >= 20 * STEPS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
-@pytest.mark.parametrize("seed", seeds(1, 3))
-def test_recorded_testbenches(make: Callable[[int], RandomDesign], seed: int) -> None:
-    assert compare_recording(make(FIRST_SEED + seed), ["threads"], seed=FIRST_SEED + seed) > 0

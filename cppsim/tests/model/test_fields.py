@@ -12,10 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 import cppsim
 from cppsim.circuits import AnyModel
-from cppsim.errors import BatchError, PortError
+from cppsim.errors import PortError
 from cppsim.model.fields import bits_of
-from cppsim.model.ports import PortLayout, as_words
-from cppsim.netlist.design import to_words
 from support.carriers import Part
 from support.seeds import seeds
 from support.small import refused
@@ -123,46 +121,3 @@ def test_bits_are_those_of_amaranths_constants(seed: int) -> None:
     while not isinstance(shape, data.Layout):
         shape, value = _random(rng, 3)
     assert bits_of("port", shape, value) == shape.const(value).as_bits()
-
-
-# --- words of 64 bits -----------------------------------------------------------------------------
-
-WIDE = PortLayout("wide", 100, False, 0, True)
-SIGNED = PortLayout("signed", 100, True, 0, True)
-NARROW = PortLayout("narrow", 7, False, 0, True)
-
-NUMBERS: list[tuple[PortLayout, list[int]]] = [
-    (WIDE, [0, 1, (1 << 63) + 5, (1 << 64) - 1]),
-    (WIDE, [1 << 64, (1 << 100) - 1, 3 << 70 | 9]),
-    (SIGNED, [-1, 0, 1, -(1 << 62)]),
-    (SIGNED, [-(1 << 99), (1 << 99) - 1, -(1 << 64), 7]),
-    (NARROW, [0, 5, 127]),
-]
-
-
-def arrays(values: list[int]) -> list[np.ndarray[Any, Any]]:
-    """Return ``values`` as arrays of every type that has them all."""
-    limits = [np.iinfo(kind) for kind in (np.int64, np.uint64)]
-    kinds = [x.dtype for x in limits if x.min <= min(values) and max(values) <= x.max]
-    return [np.array(values, kind) for kind in (object, *kinds)]
-
-
-@pytest.mark.parametrize(("port", "values"), NUMBERS)
-def test_numbers_of_any_type_are_the_same_words(port: PortLayout, values: list[int]) -> None:
-    expected = [to_words(value, port.words) for value in values]
-    for array in arrays(values):
-        words = as_words(port, array, [(len(values),)])
-        assert [[int(x) % (1 << 64) for x in row] for row in words] == expected, array.dtype
-        if port.words > 1:
-            assert as_words(port, words, [(len(values),)]).tolist() == words.tolist()
-
-
-@pytest.mark.parametrize(
-    ("port", "number"), [(WIDE, -1), (WIDE, 1 << 100), (SIGNED, 1 << 99), (NARROW, 128)]
-)
-def test_numbers_that_do_not_fit_are_refused(port: PortLayout, number: int) -> None:
-    for array in arrays([0, number]):
-        with pytest.raises(BatchError, match=port.name):
-            as_words(port, array, [(2,)])
-    with pytest.raises(BatchError, match="takes an array of shape"):
-        as_words(port, [1, 2, 3], [(2,)])

@@ -30,9 +30,6 @@ from cppsim.netlist.design import (
     NotPlain,
     PlainCell,
     formatted,
-    from_words,
-    to_words,
-    word_count,
 )
 from cppsim.netlist.lowering import lower
 from cppsim.netlist.passes import trim
@@ -96,27 +93,7 @@ def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
         CellWriter().take(1, SimpleNamespace())
 
 
-# --- numbers, messages and clocks -----------------------------------------------------------------
-
-
-WORDS = [
-    (1, 1, 1, [1]),
-    ((1 << 64) - 1, 64, 1, [(1 << 64) - 1]),
-    (1 << 64, 65, 2, [0, 1]),
-    (5 << 128 | 7, 129, 3, [7, 0, 5]),
-]
-
-
-@pytest.mark.parametrize(("value", "width", "count", "words"), WORDS)
-def test_a_number_is_words_of_64_bits(value: int, width: int, count: int, words: list[int]) -> None:
-    assert word_count(width) == count
-    assert to_words(value, count) == words
-    assert from_words(words) == value
-
-
-def test_a_negative_number_has_the_words_of_its_complement() -> None:
-    assert to_words(-1, 2) == [(1 << 64) - 1] * 2
-    assert to_words(-(1 << 64), 2) == [0, (1 << 64) - 1]
+# --- messages and clocks -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
