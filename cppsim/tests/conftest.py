@@ -1,15 +1,19 @@
 """Fixtures that the tests of cppsim share, and the tiers' profiles, which `support.seeds` loads."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cppsim import designs
+from cppsim import Model, ReferenceModel, designs
+from cppsim.circuits import AnyModel
 from cppsim.mode import Mode, set_default_mode
 from support import seeds as _  # noqa: F401 - registers the profiles before tests are collected
+from support.host_gpu import host_gpu
 from support.recomputed import recompute
 
 
@@ -45,3 +49,27 @@ def change(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[..., 
         monkeypatch.setattr(designs, "CODE_DIGEST", f"{name} has changed")
 
     return changed
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Provide a GPU, which this computer stands in for: it compiles the GPU's source."""
+    monkeypatch.setitem(sys.modules, "cupy", host_gpu())
+
+
+@pytest.fixture(params=["threads", "cuda"])
+def backend(request: pytest.FixtureRequest, gpu: None) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[ReferenceModel, Model])
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnyModel]]:
+    """Provide a maker of each kind of model; the models of a test are closed at its end."""
+    with ExitStack() as made:
+
+        def maker(*arguments: object, **options: object) -> AnyModel:
+            model: AnyModel = request.param(*arguments, **options)
+            made.callback(model.close)
+            return model
+
+        yield maker
