@@ -130,14 +130,28 @@ LAST = 'for last; do [ "$out" = next ] && out=$last; [ "$last" = -o ] && out=nex
 
 TEMPORARY = 'echo x > "$TMPDIR/ccABC.s"\n'
 
+NOT_WHOLE = "reported success, but wrote no whole library"
+
 DYING = {
-    "fails": ("echo 'a.cc: error: no luck' >&2; exit 1", "failed with status 1: a.cc: error: no"),
+    "fails": (
+        "echo note >&2; echo 'a.cc: error: no luck' >&2; echo more >&2; exit 1",
+        "failed with status 1: a.cc: error: no luck",
+    ),
     "fails in silence": ("exit 3", "failed with status 3: no message"),
     "is killed": ("kill -9 $$", "was killed by SIGKILL: no message"),
-    "fails with half a file": ('head -c 1000 /bin/sh > "$out"; exit 1', "failed with status 1: no"),
-    "writes half a file": ('head -c 1000 /bin/sh > "$out"', "reported success, but wrote no whole"),
-    "writes 10 bytes": ('head -c 10 /bin/sh > "$out"', "reported success, but wrote no whole"),
-    "writes nothing": ("true", "reported success, but wrote no whole library"),
+    "fails with half a file": (
+        'head -c 1000 /bin/sh > "$out"; exit 1',
+        "failed with status 1: no message",
+    ),
+    "writes half a file": (
+        'head -c 1000 /bin/sh > "$out"',
+        "reported success, but wrote no whole library",
+    ),
+    "writes 10 bytes": (
+        'head -c 10 /bin/sh > "$out"',
+        "reported success, but wrote no whole library",
+    ),
+    "writes nothing": ("true", NOT_WHOLE),
 }
 
 
@@ -175,8 +189,7 @@ def test_a_compiler_that_dies(
     with pytest.warns(FallbackWarning) as warned:
         simulator = cppsim.Simulator(counter()[0])
     [warning] = warned
-    assert str(warning.message).startswith(f"left to Amaranth's simulator: c++ {reason}")
-    assert "\n" not in str(warning.message)
+    assert str(warning.message) == f"left to Amaranth's simulator: c++ {reason}"
     assert warning.filename == __file__
     simulator.add_clock(1e-6)
     simulator.run_until(1e-5)
@@ -409,13 +422,3 @@ def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cppsim.model.build.CODE_DIGEST", "newer")
     third = build(Circuit(inverter()))
     assert len({first.path, second.path, third.path}) == 3
-
-
-def test_failing_compiler_gives_its_first_error_in_one_line(
-    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "echo note >&2; echo 'x.cc:1: error: no disk' >&2; echo more >&2; exit 3"
-    monkeypatch.setenv("CPPSIM_CXX", script(tmp_path / "bad-c++", text))
-    message = r"^bad-c\+\+ failed with status 3: x\.cc:1: error: no disk$"
-    with pytest.raises(SimulationError, match=message):
-        build(Circuit(inverter()))
