@@ -110,6 +110,7 @@ INSTANCES = 3
 # Sizes of the cases above, where there are any: those are compiled already.
 CIRCUITS: dict[str, Callable[[], Elaboratable]] = {
     "expressions": lambda: expressions(0, 6),
+    "circuit": lambda: circuit(0),
     "registers": lambda: Registers(8),
     "wide registers": lambda: Registers(100),
     "memories": lambda: Memories(8, 5),
@@ -133,7 +134,7 @@ def made(circuit: str) -> tuple[Any, AnyModel, AnyModel]:
 
 @pytest.mark.parametrize("seed", seeds(2, 20))
 @pytest.mark.parametrize(
-    "circuit", [slow(x) if x in ("expressions", "registers") else x for x in CIRCUITS]
+    "circuit", [slow(x) if x in ("expressions", "circuit", "registers") else x for x in CIRCUITS]
 )
 def test_a_program_has_the_same_results_on_all_three(circuit: str, seed: int) -> None:
     batch, model, reference_model = made(circuit)

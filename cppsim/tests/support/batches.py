@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from io import StringIO
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,45 +33,13 @@ from cppsim.testing import (
     random_number,
     random_system,
 )
-from support.fuzz import compare_designs, merged
+from support.fuzz import merged
 
 _PERIOD = 1e-6
 _INSTANCES = 3
 
 _Values = list[list[int]]
 """The values of all signals in each round."""
-
-
-def compare_batch(
-    make: Callable[[int], RandomDesign],
-    seeds: Sequence[int],
-    backends: Sequence[str],
-) -> int:
-    """Compare each instance on each backend with the single simulator; return the number of values.
-
-    The designs of all seeds are side by side. Every instance has different inputs. Raises
-    ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
-    """
-    return compare_designs(
-        make, seeds, lambda designs: _compare(_Run(designs, _INSTANCES, 12), backends)
-    )
-
-
-def _compare(run: "_Run", backends: Sequence[str]) -> int:
-    instances, rounds = len(run.given), len(run.given[0])
-    batch, program, names = run.batch(backends[0])
-    alone = _alone(run.design, run.inputs, run.outputs, run.given)
-    for backend in backends:
-        results = on_backend(batch, backend).run(program)
-        for instance, number in product(range(instances), range(rounds)):
-            values = zip(names, run.outputs, alone[instance][number], strict=True)
-            for name, signal, expected in values:
-                got = _numbers(results[f"{number} {name}"], signal)[instance]
-                assert got == expected, (
-                    f"{backend}, instance {instance}, round {number}: "
-                    f"{signal.name} is {got}, and {expected} alone"
-                )
-    return len(backends) * instances * rounds * len(run.outputs)
 
 
 def export_batch(
@@ -175,15 +143,6 @@ def _words(values: list[int], width: int) -> Any:
     words = range(-(-width // 64))
     ones = (1 << 64) - 1
     return np.array([[x >> 64 * k & ones for k in words] for x in values], dtype=np.uint64)
-
-
-def _numbers(values: Any, signal: Signal) -> list[int]:
-    if values.ndim == 1:
-        return [int(x) for x in values]
-    numbers = [sum(int(x) << 64 * k for k, x in enumerate(row)) for row in values]
-    beyond = 1 << 64 * values.shape[1]
-    signed = signal.shape().signed
-    return [x - beyond if signed and x >> (len(signal) - 1) else x for x in numbers]
 
 
 def _alone(

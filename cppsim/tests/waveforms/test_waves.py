@@ -1,8 +1,6 @@
 """Waveform files of compiled simulations show at each time what those of Amaranth's show."""
 
-import ctypes
 import random
-from io import StringIO
 from typing import Any
 
 import pytest
@@ -22,10 +20,7 @@ from amaranth.hdl import (
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
 
-from cppsim.cpp.words import BitField
-from cppsim.native import InstanceHandle
 from cppsim.testing import Bench, random_testbench, same_on, ticks, waveforms
-from cppsim.waveforms import Areas, Variable, Waves
 from support.fuzz import machine, write_once
 from support.seeds import seeds, slow
 from support.small import body, counter, many_registers, text_of
@@ -249,45 +244,3 @@ def test_long_files() -> None:
 def test_cycles_within_a_time_step_are_amaranths_to_write() -> None:
     shown = waveforms(text_of(many_registers(3), fs_per_delta=1)).values()
     assert any(time % 1000 for waveform in shown for time, _ in waveform)
-
-
-# --- without a simulator ------------------------------------------------------------------------
-
-
-def test_words_in_memory_and_what_settles_them() -> None:
-    words = (ctypes.c_uint64 * 3)()
-
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    def settle(_: int) -> None:
-        words[2] = words[0] ^ words[1]
-
-    areas = Areas()
-    first = areas.add(memoryview(words).cast("B"))
-    assert first == 0
-    variables = [
-        Variable("a", 12, [BitField(0, 4, 0, 12)]),
-        Variable("b", 80, [BitField(1, 60, 0, 4), BitField(2, 0, 4, 64), BitField(0, 0, 68, 12)]),
-        Variable("c", 1, [BitField(2, 63, 0, 1)]),
-        Variable("d", 2, [BitField(1, 0, 0, 2)], lambda value: f"s{value * 11} d"),
-    ]
-    model = InstanceHandle(
-        None, ctypes.addressof(words), None, ctypes.cast(settle, ctypes.c_void_p)
-    )
-    file = StringIO()
-    waves = Waves(model, areas, variables, file)
-    waves.sample(0)
-    words[0], words[1] = 0x8000_0000_0000_0FF0, 1 << 61 | 3
-    waves.sample(1 << 70)
-    waves.sample((1 << 70) + 1)
-    waves.count_from(1 << 70)
-    words[0] |= 0x7000
-    waves.sample((1 << 70) + 1)
-    assert file.getvalue() == ""
-    assert waves.flush()
-    wide = 2 | (1 << 61 ^ 0x8000_0000_0000_0FF3) << 4 | 0xFF0 << 68
-    wider = wide ^ 0x7000 << 4
-    assert [set(part.splitlines()) for part in file.getvalue().split("#")[1:]] == [
-        {"0", "b0 a", "b0 b", "0c", "s0 d"},
-        {f"{1 << 70}", "b11111111 a", f"b{wide:b} b", "1c", "s33 d"},
-        {f"{(1 << 70) + 1}", f"b{0x7FF:b} a", f"b{wider:b} b"},
-    ]
