@@ -9,10 +9,9 @@ exports some of them for a machine with a GPU, with the first instances' results
 
 import random
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout, suppress
 from io import StringIO
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,6 @@ from cppsim.testing import (
     random_number,
     random_system,
 )
-from support.fuzz import merged
 
 _PERIOD = 1e-6
 _INSTANCES = 3
@@ -51,47 +49,33 @@ def export_batch(
     rounds: int = 12,
     alone: int = 4,
 ) -> None:
-    """Write such designs into a folder, with the results of the first ``alone`` instances alone."""
-    run = _Run({seed: design}, instances, rounds)
-    batch, program, names = run.batch("threads")
+    """Write a design into a folder, with the results of the first ``alone`` instances alone.
+
+    Every instance has different inputs. A result is named after its round and its output.
+    """
+    inputs, outputs = ([x for x in each if len(x)] for each in (design.inputs, design.outputs))
+    given = [
+        _random_inputs(random.Random(f"{seed} {instance}"), inputs, rounds)
+        for instance in range(instances)
+    ]
+    names, batch = names_of(design), batch_of(design, instances, "threads")
+    program = cppsim.Program()
+    for number in range(rounds):
+        for index, signal in enumerate(inputs):
+            name = names.get(id(signal), signal.name)
+            if name in batch.ports:  # others nothing reads
+                program.set(name, _words([x[number][index] for x in given], len(signal)))
+        program.step()
+        for signal in outputs:
+            program.get(names[id(signal)], f"{number} {names[id(signal)]}")
     batch.export(folder, program)
-    shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
+    shown = _alone(design, inputs, outputs, given[:alone])
     expected = {
-        f"{number} {name}": _words([each[number][index] for each in shown], len(signal))
+        f"{number} {names[id(x)]}": _words([each[number][index] for each in shown], len(x))
         for number in range(rounds)
-        for index, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
+        for index, x in enumerate(outputs)
     }
     np.savez_compressed(folder / "expected.npz", **expected)
-
-
-class _Run:
-    """Designs side by side, and the inputs of each instance, which follow from the seeds."""
-
-    def __init__(self, designs: Mapping[int, RandomDesign], instances: int, rounds: int) -> None:
-        self.design = merged(designs.values())
-        self.inputs = [x for x in self.design.inputs if len(x)]
-        self.outputs = [x for x in self.design.outputs if len(x)]
-        self.given = [_inputs(designs, instance, rounds) for instance in range(instances)]
-
-    def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
-        """Return the batch, its program, and the batch's names of the outputs.
-
-        A result is named after its round and its output: ``3 name``.
-        """
-        names = names_of(self.design)
-        batch = batch_of(self.design, len(self.given), backend)
-        expose = [names[id(x)] for x in self.outputs]
-        program = cppsim.Program()
-        for number in range(len(self.given[0])):
-            for index, signal in enumerate(self.inputs):
-                name = names.get(id(signal), signal.name)
-                if name in batch.ports:  # others nothing reads
-                    values = [instance[number][index] for instance in self.given]
-                    program.set(name, _words(values, len(signal)))
-            program.step()
-            for name in dict.fromkeys(expose):
-                program.get(name, f"{number} {name}")
-        return batch, program, expose
 
 
 def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
@@ -111,17 +95,6 @@ def names_of(design: RandomDesign) -> dict[int, str]:
     """Return the names of the signals that a design uses, by the signals' identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
-
-
-def _inputs(designs: Mapping[int, RandomDesign], instance: int, rounds: int) -> _Values:
-    """Return the values of all inputs of an instance, those of one design after the other."""
-    each = [
-        _random_inputs(
-            random.Random(f"{seed} {instance}"), [x for x in design.inputs if len(x)], rounds
-        )
-        for seed, design in designs.items()
-    ]
-    return [list(chain.from_iterable(values)) for values in zip(*each, strict=True)]
 
 
 def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:
