@@ -144,12 +144,13 @@ def test_values_are_replaced_however_a_port_is_called(backend: str) -> None:
     dut = streamed()
     batch = Batch(dut, 2, backend)
     program = Program().set("i__payload", 1).step().get("total", "first")
-    program.set(dut.i.payload, 2).step().get("total", "second")
+    with program.repeat(1):
+        program.set(dut.i.payload, 2).step().get("total", "second")
     for port in ("i__payload", dut.i.payload):
         other = program.replaced(port, [[3, 4], [5, 6]]).set("i__payload", 7).step().get("total")
         for again, second in ((other, 4), (other.replaced(dut.i.payload, 1), 1)):
             results = batch.run(again)
-            assert results["second"].tolist() == [second, second + 2 * (second == 4)]
+            assert results["second"].tolist() == [[second], [second + 2 * (second == 4)]]
             assert results["total"].tolist() == [7 if again is other else 1] * 2
     first = Program().set(dut.i.valid, 0).set(dut.i.payload, 1).get("i__valid").step().get("total")
     results = batch.run(first.replaced(dut.i.valid, 1).replaced(dut.i.payload, 3))
@@ -266,10 +267,7 @@ def _nested(*times: int) -> Program:
 @pytest.mark.parametrize(
     ("ask", "answer"),
     [
-        (lambda x: x.set("count", 1), "'count' is driven by"),
-        (lambda x: x.set("by", [0, -1, 3]), "'by': -1 does not fit 7 bits"),
         (lambda x: x.set("by", [1, 2]), r"'by' takes an array of shape \(3,\), not \(2,\)"),
-        (lambda x: x.set("by", [0.5] * 3), "'by' takes integers, not float64"),
         (lambda x: x.set("limit", [1, 2]), r"of shape \(3, 2\) or \(3,\), not \(2,\)"),
         (lambda x: x.until("high", 0), "limit: 0; expected a whole number from 1 on"),
         (lambda x: x.step(-1), "cycles: -1; expected a whole number from 0 on"),

@@ -175,18 +175,6 @@ def test_one_instance_alone_has_results_of_the_shape_of_a_run() -> None:
         }
 
 
-def test_a_program_gives_the_same_ports_other_values_in_order() -> None:
-    program = Program().set("a", 1).set("b", 2)
-    with program.repeat(2):
-        program.set("a", 3)
-    other = program.replaced("b", 7).replaced("a", [[4, 5], [6, 7]])
-    values = [x.values for x in (*other._items[:2], *other._items[2].body)]
-    assert [np.asarray(x).tolist() for x in values] == [[4, 6], 7, [5, 7]]
-    assert program._items[0].values == 1
-    with pytest.raises(BatchError, match="no port 'c' is set; set are: a, b"):
-        program.replaced("c", 1)
-
-
 _SAYS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda _, ctx: ctx.delay(1e-6), "^delay: a program has no word for it"),
     (lambda dut, ctx: ctx.changed(dut.done), "^changed: a program has no word"),

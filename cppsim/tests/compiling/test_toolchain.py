@@ -375,50 +375,33 @@ def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("stand_in")
-@pytest.mark.parametrize("terminal", [False, True])
-def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_circuit_is_compiled_once_and_anew_for_what_changes(
+    tmp_path: Path,
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(library, "NOTICE_SECONDS", 0.0)
     monkeypatch.setenv("LATE", "0.3")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    build(Circuit(inverter()))
-    line = "cppsim: compiling the circuit, once for this circuit\n"
-    assert capsys.readouterr().err == line
-    build(Circuit(inverter()))
-    assert capsys.readouterr().err == ""
-
-
-def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:
-    first = build(Circuit(inverter()))
-    again = build(Circuit(inverter()))
-    other = build(Circuit(inverter()), waveform=True)
-    assert (first.fresh, again.fresh, other.fresh) == (True, False, True)
-    assert first.path == again.path != other.path
+    first, again = (build(Circuit(inverter())) for _ in range(2))
+    assert capsys.readouterr().err == "cppsim: compiling the circuit, once for this circuit\n"
+    assert (first.fresh, again.fresh) == (True, False)
+    assert first.path == again.path
     assert first.seconds == again.seconds > 0
     assert fresh_cache in first.path.parents
     files = {path.name for path in first.path.parent.iterdir()}
     assert files == {"library.so", "about.pickle", "checksums.json"}
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_changed_compiler_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build(Circuit(inverter()))
+    monkeypatch.setenv("LATE", "0")
+    others = [build(Circuit(inverter()), waveform=True)]
+    # Its files have changed since they were loaded: what runs here still is what it was.
+    monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
+    others.append(build(Circuit(inverter())))
+    monkeypatch.setattr("cppsim.model.build.CODE_DIGEST", "newer")
+    others.append(build(Circuit(inverter())))
     command = " ".join(find_compiler().command)
     wrapper = script(tmp_path / "my-c++", f'exec {command} "$@"')
     monkeypatch.setenv("CPPSIM_CXX", f"{wrapper} -O1")
-    second = build(Circuit(inverter()))
-    assert second.fresh
-    assert second.path != first.path
-    assert second.compiler == "my-c++ -O1"
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build(Circuit(inverter()))
-    # Its files have changed since they were loaded: what runs here still is what it was.
-    monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
-    second = build(Circuit(inverter()))
-    monkeypatch.setattr("cppsim.model.build.CODE_DIGEST", "newer")
-    third = build(Circuit(inverter()))
-    assert len({first.path, second.path, third.path}) == 3
+    others.append(build(Circuit(inverter())))
+    assert all(other.fresh for other in others)
+    assert len({each.path for each in (first, *others)}) == 5
+    assert others[-1].compiler == "my-c++ -O1"

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,21 +52,14 @@ def by_itself(m: Module, _: Any, **options: bool) -> None:
     m.domains.sync = ClockDomain(**options)
 
 
-def without_a_reset(m: Module, counter: Any) -> None:
-    by_itself(m, counter, reset_less=True)
-
-
-def with_an_asynchronous_reset(m: Module, counter: Any) -> None:
-    by_itself(m, counter, async_reset=True)
+without_a_reset = partial(by_itself, reset_less=True)
+with_an_asynchronous_reset = partial(by_itself, async_reset=True)
+that_is_local = partial(by_itself, local=True)
 
 
 def with_a_reset_of_its_own(m: Module, counter: Any) -> None:
     by_itself(m, counter)
     m.d.comb += ResetSignal().eq(counter.count >= 12)
-
-
-def that_is_local(m: Module, counter: Any) -> None:
-    by_itself(m, counter, local=True)
 
 
 def that_makes_its_clock(m: Module, counter: Any) -> None:
