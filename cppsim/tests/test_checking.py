@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 from amaranth import hdl
-from amaranth.hdl import (
-    Assert,
-    C,
-    ClockDomain,
-    ClockSignal,
-    Format,
-    Module,
-    Print,
-    Signal,
-    signed,
-)
+from amaranth.hdl import Assert, C, ClockDomain, ClockSignal, Format, Module, Print, Signal, signed
 from amaranth.lib.memory import Memory
 
 import cppsim

@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import (
-    Assert,
-    Cover,
-    Format,
-    Fragment,
-    Module,
-    Print,
-    Signal,
-)
+from amaranth.hdl import Assert, Cover, Format, Fragment, Module, Print, Signal
 from amaranth.lib.memory import Memory
 
 import cppsim
@@ -29,7 +21,7 @@ from cppsim import FallbackWarning, designs, engine
 from cppsim.compiling.cache import CACHE, CacheWarning
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
-from cppsim.testing import EXECUTORS, Bench, random_machine, trace
+from cppsim.testing import EXECUTORS, Bench, random_machine
 from support.processes import succeed
 from support.recomputed import expect_same
 from support.seeds import seeds
@@ -83,15 +75,6 @@ def test_a_design_from_the_cache_shows_the_same(unwritten: Callable[[], None]) -
     assert again[:-1] == first[:-1]
     assert again[-1] == first[-1].replace("count", "other")
     assert "Coverage hit at" in first[-2]
-
-
-def test_random_machines_from_the_cache(unwritten: Callable[[], None]) -> None:
-    def traced(executor: str) -> list[Any]:
-        return [trace({seed: random_machine(seed)}, executor, steps=9) for seed in range(2)]
-
-    expected = traced("engine")
-    unwritten()
-    assert traced("engine") == expected == traced("pysim")
 
 
 def test_a_check_that_has_moved_fails_at_its_line(unwritten: Callable[[], None]) -> None:

@@ -106,10 +106,7 @@ def test_a_second_firmware_starts_without_compiling(
     ],
 )
 def test_what_cannot_be_fed_is_one_line(
-    words: list[str],
-    line: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(EXAMPLES / "feeding.py", words, monkeypatch) == 2
     # A compilation that lasts over a second is announced first.

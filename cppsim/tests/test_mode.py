@@ -66,9 +66,7 @@ def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_import_leaves_out_what_few_simulations_need() -> None:
     loaded = succeed(
-        sys.executable,
-        "-c",
-        "import sys, cppsim; cppsim.Simulator; print(*sorted(sys.modules))",
+        sys.executable, "-c", "import sys, cppsim; cppsim.Simulator; print(*sorted(sys.modules))"
     ).split()
     assert "cppsim.simulator" in loaded
     rarely = {"cppsim.batch", "cppsim.checking", "cppsim.model", "numpy", "pytest", "vcd"}

@@ -29,12 +29,7 @@ from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
 from cppsim.batch import cached, emit
-from cppsim.testing import (
-    RandomDesign,
-    random_circuit,
-    random_machine,
-    random_system,
-)
+from cppsim.testing import RandomDesign, random_circuit, random_machine, random_system
 from support.batches import batch_of, compare_recording, on_backend
 from support.carriers import Part, RandomProgram, sampler
 from support.fuzz import write_once

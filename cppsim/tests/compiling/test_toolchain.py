@@ -101,8 +101,7 @@ def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
-        SimulationError,
-        match=r"install g\+\+ or clang\+\+, or run pip install ziglang$",
+        SimulationError, match=r"install g\+\+ or clang\+\+, or run pip install ziglang$"
     ):
         find_compiler()
 
@@ -332,10 +331,7 @@ ZIG = "; zig's first compilation takes minutes, as it builds its C++ library, to
 
 @pytest.mark.parametrize(("patience", "line"), [(0.0, "compiling\n"), (threading.TIMEOUT_MAX, "")])
 def test_a_long_compilation_is_reported_and_a_short_one_is_not(
-    patience: float,
-    line: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    patience: float, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(library, "NOTICE_SECONDS", patience)
     with library.noticed("compiling"):

@@ -339,10 +339,7 @@ def swap() -> Part:
     ports = {"value": In(8), "before": In(8), "enable": Out(1, init=1), "address": Out(2, init=3)}
     return Part(
         ports | {"written": Out(8), "mask": Out(1, init=1)},
-        comb=lambda x: [
-            *(x.enable.eq(1), x.address.eq(3), x.mask.eq(1)),
-            x.written.eq(x.value),
-        ],
+        comb=lambda x: [*(x.enable.eq(1), x.address.eq(3), x.mask.eq(1)), x.written.eq(x.value)],
     )
 
 

@@ -6,16 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from amaranth.hdl import (
-    Assert,
-    ClockDomain,
-    ClockSignal,
-    Format,
-    Fragment,
-    Module,
-    Print,
-    Signal,
-)
+from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._nir import CombinationalCycle
 from amaranth.lib import wiring
@@ -24,13 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from cppsim.model.circuit import Circuit
 from cppsim.netlist.cells import CellWriter
-from cppsim.netlist.design import (
-    CellKind,
-    FormattedValue,
-    NotPlain,
-    PlainCell,
-    formatted,
-)
+from cppsim.netlist.design import CellKind, FormattedValue, NotPlain, PlainCell, formatted
 from cppsim.netlist.lowering import lower
 from cppsim.netlist.passes import trim
 from cppsim.netlist.simplify import folded, share
@@ -103,12 +88,7 @@ def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
 def test_a_message_shows_a_value_with_its_sign(
     width: int, value: int, signed: str, unsigned: str
 ) -> None:
-    message = (
-        "a ",
-        FormattedValue(width, True, "d"),
-        ", b ",
-        FormattedValue(width, False, ">3d"),
-    )
+    message = ("a ", FormattedValue(width, True, "d"), ", b ", FormattedValue(width, False, ">3d"))
     assert formatted(message, [value, value]) == f"a {signed}, b {unsigned:>3}"
 
 

@@ -20,14 +20,7 @@ from amaranth.lib.memory import Memory
 
 from cppsim.running.depths import depths
 from cppsim.running.state import CompiledState
-from cppsim.testing import (
-    EXECUTORS,
-    Bench,
-    random_clocked,
-    random_counters,
-    same_on,
-    ticks,
-)
+from cppsim.testing import EXECUTORS, Bench, random_clocked, random_counters, same_on, ticks
 from support.seeds import seeds
 from support.small import counter, followed
 

@@ -72,9 +72,7 @@ def merged(designs: Collection[RandomDesign]) -> RandomDesign:
 
 
 def compare_designs(
-    make: Make,
-    seeds: Sequence[int],
-    compare: Callable[[dict[int, RandomDesign]], int],
+    make: Make, seeds: Sequence[int], compare: Callable[[dict[int, RandomDesign]], int]
 ) -> int:
     """Compare the designs that ``make`` returns for ``seeds`` as `compare_pack` does."""
     return compare_pack(

@@ -307,25 +307,6 @@ def test_calls_that_can_wait_are_executed_with_later_ones() -> None:
     assert together == [["one"], ["four", "three", "two"]]
 
 
-def test_state_that_changes_places_is_copied_at_the_end() -> None:
-    network = Network()
-    a, b = network.source(), network.source()
-    both = network.both(a, b)
-    others = [network.source() for _ in range(4)]
-    deep = both
-    for other in others:
-        deep = network.differ(deep, other)
-    locations = _CONSTANTS | {a: ("q", 0), b: ("q", 1)}
-    locations |= dict.fromkeys(others, ("c", 0))
-    outputs = [Output(b, ("n", 0)), Output(a, ("n", 1)), Output(deep, ("b", 0))]
-    levels = Levels(network, locations, {"c": 0, "b": 2, "q": 4, "n": 4}, [], outputs, 9).made()
-    words = [0, _ONES, 0, 0, 0b01, 0b11] + [0] * (3 + levels.slots)
-    for gates in levels.gates:
-        for table, x, y, z, to in gates:
-            words[to] = logic(table, (words[x], words[y], words[z]))
-    assert (words[4], words[5], words[2]) == (0b11, 0b01, 0b01)
-
-
 def test_gates_beside_each_other_are_in_different_banks() -> None:
     network = Network()
     sources = [network.source() for _ in range(8 * _BANKS)]
