@@ -195,20 +195,6 @@ def test_a_reset_of_a_read_port_and_a_clock_that_the_design_makes(backend: str) 
     assert results["made"].tolist() == [[1, 1, 1, 1, 2, 2, 2, 2]] * 2
 
 
-def test_a_reset_returns_to_power_on(backend: str) -> None:
-    batch = Batch(SyncFIFO(width=8, depth=4), 3, backend)
-    program = Program().set("w_en", 1).set("w_data", np.arange(3)).step(2).get("level")
-    before = batch.run(program)
-    rows = batch.memory("storage")
-    assert rows.any()
-    batch.reset()
-    assert not batch.cycles.any()
-    assert not batch.get("w_en").any()
-    assert not batch.memory("storage").any()
-    assert batch.run(program)["level"].tolist() == before["level"].tolist() == [2, 2, 2]
-    assert (batch.memory("storage") == rows).all()
-
-
 def test_a_check_that_fails_is_reported_of_its_instance_alone_with_its_values(backend: str) -> None:
     batch = Batch(Counter(), 4, backend)
     batch.set("by", np.array([1, 60, 35, 0]))

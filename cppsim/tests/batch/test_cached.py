@@ -74,6 +74,8 @@ def test_a_batch_from_the_cache_exports_the_same(fresh_cache: Path, tmp_path: Pa
         batch.export(tmp_path / name, Program().set("w_en", 1).step(3).get("level"))
     for file in ("source.h", "batch.json"):
         assert (tmp_path / "cold" / file).read_bytes() == (tmp_path / "warm" / file).read_bytes()
+    # That of both backends.
+    assert (tmp_path / "cold" / "source.h").read_text() == batch.written.source().text
 
 
 def test_a_batch_runs_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +189,3 @@ def test_the_source_of_both_has_the_lines_of_each() -> None:
     assert both - cores - gpu == {sizes, "#ifdef BLOCKS"}
     # So few words have short numbers, and a gate takes one 64-bit word.
     assert {"constexpr uint32_t NUMBER_BITS = 14;", "typedef uint16_t Number;"} <= both
-
-
-def test_a_folder_holds_the_source_of_both(tmp_path: Path) -> None:
-    batch = Batch(SyncFIFO(width=8, depth=4), 3, "threads")
-    batch.export(tmp_path, Program().step())
-    assert (tmp_path / "source.h").read_text(encoding="utf-8") == batch.written.source().text

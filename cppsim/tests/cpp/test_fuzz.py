@@ -69,13 +69,10 @@ def test_seeds_are_divided_into_packs() -> None:
     assert [seed for pack in packs for seed in pack] == list(range(2 * MOST + 1))
 
 
-@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
-def test_designs_side_by_side_show_what_each_shows_alone(
-    make: Callable[[int], RandomDesign],
-) -> None:
-    packed = trace(side_by_side({seed: make(seed) for seed in (0, 3)}), "pysim", steps=30)
+def test_designs_side_by_side_show_what_each_shows_alone() -> None:
+    packed = trace(side_by_side({seed: random_system(seed) for seed in (0, 3)}), "pysim", steps=30)
     for seed, shown in packed.items():
-        assert shown == trace({seed: make(seed)}, "pysim", steps=30)[seed], seed
+        assert shown == trace({seed: random_system(seed)}, "pysim", steps=30)[seed], seed
 
 
 def differing(*wrong: int) -> Callable[[Sequence[int]], int]:

@@ -202,7 +202,7 @@ def _sampler(carrier: str) -> Any:
 
 
 def _at_power_on(carrier: str) -> Any:
-    """Return the carrier's only sampler."""
+    """Return the carrier's only sampler, after a reset: a case has to leave no trace."""
     made = _sampler(carrier)
     made.reset()
     return made
