@@ -37,6 +37,44 @@ def circuit(seed: int) -> Module:
     return random_circuit(seed + 6).module  # that of seed 6 is small
 
 
+def decided(seed: int) -> Part:
+    """Return registers that load, hold and are cleared under random nested conditions."""
+    chance = random.Random(seed)
+    names = ("first", "second", "third")
+
+    def statement(m: Module, x: Any, depth: int) -> None:
+        registers = [getattr(x, name) for name in names]
+        kind = chance.choice(("if", "switch", "assign")) if depth else "assign"
+        if kind == "if":
+            with m.If(x.go[chance.randrange(4)]):
+                statement(m, x, depth - 1)
+            with m.Elif(x.go[chance.randrange(4)] ^ x.first[0]):
+                statement(m, x, depth - 1)
+            if chance.random() < 0.5:
+                with m.Else():
+                    statement(m, x, depth - 1)
+        elif kind == "switch":
+            with m.Switch(x.go):
+                for pattern in chance.sample(range(16), 3):
+                    with m.Case(pattern, f"{chance.choice('01')}-1-"):
+                        statement(m, x, depth - 1)
+                with m.Default():
+                    statement(m, x, depth - 1)
+        else:
+            target, source = chance.choice(registers), chance.choice((x.value, *registers))
+            m.d.sync += target[chance.choice((0, 0, 4)) :].eq(source + chance.randrange(2))
+
+    def build(m: Module, x: Any) -> None:
+        chance.seed(seed)
+        for _ in range(3):
+            statement(m, x, 3)
+        if chance.random() < 0.5:
+            with m.If(x.go.all()):
+                m.d.sync += [x.first.eq(0x55), x.second.eq(0)]
+
+    return Part({"go": In(4), "value": In(8), **dict.fromkeys(names, Out(8))}, build=build)
+
+
 def synchronized() -> Part:
     """Return a counter in a domain whose reset, from a synchronizer, may come at any time."""
 
@@ -78,6 +116,7 @@ def number(chance: random.Random, port: Any) -> int:
     [
         *((expressions, (seed,), 60) for seed in seeds(1, 24)),
         *((circuit, (seed,), 40) for seed in seeds(1, 24)),
+        *((decided, (seed,), 150) for seed in seeds(1, 12)),
         *((Registers, (100,), 300), *(slow(Registers, (width,), 300) for width in (1, 8, 64))),
         *(
             (Memories, (130, 7), 300),
