@@ -291,24 +291,6 @@ def test_testbenches_begin_before_an_edge_at_time_0(sim: Bench) -> None:
 
 
 @same_on()
-def test_signals_of_testbenches_alone(sim: Bench) -> None:
-    m, count = counter()
-    request, answer = Signal(8), Signal(8)
-
-    async def serve(ctx: Any) -> None:
-        async for (value,) in ctx.changed(request):
-            ctx.set(answer, value * 3 & 0xFF)
-
-    async def work(ctx: Any) -> None:
-        for step in range(6):
-            ctx.set(request, step + 7)
-            sim.seen.append((ctx.get(answer), ctx.get(request)))
-            sim.seen.append(await ctx.tick().sample(count, answer))
-
-    sim.run(m, work, processes=[serve])
-
-
-@same_on()
 def test_all_bits_of_an_input_count_but_the_one_that_nothing_reads(sim: Bench) -> None:
     m, given, above, count = Module(), Signal(3), Signal(2), Signal(8)
     m.domains.made = made = ClockDomain(reset_less=True)

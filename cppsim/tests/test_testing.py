@@ -73,10 +73,8 @@ def test_a_design_that_is_left_to_amaranth_is_not_compared() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_designs_of_all_kinds(kind: str) -> None:
     # Others are compiled by cpp/test_fuzz and running/test_changes.
-    sim, design = (
-        Bench(EXECUTORS["always" if kind == "circuit" else "pysim"]),
-        random_design(1, kind),
-    )
+    make = EXECUTORS["always" if kind == "circuit" else "pysim"]
+    sim, design = Bench(make), random_design(1, kind)
     work = random_testbench(design, 1, sim.seen.append, steps=9)
     sim.run(design.module, work, clocks=random_clocks(design, 1))
     assert trace({1: random_design(1, kind)}, "pysim", steps=9)[1] == sim.seen[:9]

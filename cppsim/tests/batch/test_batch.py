@@ -79,15 +79,6 @@ def test_what_is_counted_is_waited_for_like_a_port(backend: str) -> None:
     assert again.cycles.tolist() == [2, 2]
 
 
-def test_tiles_that_are_not_full(backend: str) -> None:
-    for instances in (1, 33, 513):
-        batch = Batch(Counter(), instances, backend)
-        by = np.arange(instances) % 3
-        batch.set("by", by)
-        batch.run(Program().step(2))
-        assert batch.run(Program().step(3).get("count"))["count"].tolist() == (5 * by).tolist()
-
-
 def test_memories_are_arrays(backend: str) -> None:
     batch = Batch(SyncFIFO(width=70, depth=4), 3, backend)
     rows = np.arange(24, dtype=np.uint64).reshape(3, 4, 2)

@@ -146,22 +146,6 @@ def test_signed_words_have_their_sign_above_their_bits(backend: str) -> None:
     assert batch.get("small").tolist() == [-128, 127, -1, 0]
 
 
-def test_a_recording_has_the_words_that_a_batch_gives(backend: str) -> None:
-    dut = shown()
-    batch = Batch(dut, 2, backend)
-
-    async def negate(context: Any) -> None:
-        context.set(dut.given, -3)
-        context.get(dut.given)
-        context.set(dut.given, 3)
-        context.get(dut.negated)
-
-    recording = batch.record(negate)
-    assert recording.results["given"].tolist() == words(-3)[0]
-    assert recording.results["negated"].tolist() == words(-3)[0]
-    assert not recording.differing(batch.run(recording.program)).any()
-
-
 REFUSED: dict[str, list[Any]] = {
     "'word': 18446744073709551616 does not fit 64 bits": [[1 << 64, 0]],
     "'word': -1 does not fit 64 bits": [[TOP, -1]],

@@ -184,11 +184,7 @@ def test_registers_and_memories_have_the_bits_that_are_read() -> None:
     assert memory.number == 0
     assert memory.columns == (2, 3, 4, 5)
     assert [len(read.result) for read in memory.reads] == [4]
-
-
-def test_a_second_trim_finds_nothing() -> None:
-    design = Circuit(Partly()).design
-    trim(design)
+    # A second trim finds nothing.
     before = [*design.cells], [*design.registers], [*design.memories]
     trim(design)
     assert (design.cells, design.registers, design.memories) == before
