@@ -1,4 +1,4 @@
-"""Circuits with every construct of a netlist, for tests of its translators. No tests here."""
+"""Circuits with registers and memories of every kind, for tests of translators. No tests here."""
 
 import random
 
