@@ -32,6 +32,7 @@ _ENGINE = (
     "tests/sim/test_bench.py",
 )
 _EXECUTOR_UNITS = ("link/executor.py", "link/memory_bounds.py", "link/words.py")
+_FRAME_UNITS = ("serial/checksum.py", "serial/complaint_inserter.py", "serial/uart.py")
 _BOARD = (
     _REFUSED,
     "tests/rtl/serial/test_serial_bridge.py",
@@ -123,9 +124,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "search/": ("tests/rtl/search",),
     "stream_unit/": ("tests/rtl/stream_unit",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", _BRIDGES),
-    "serial/checksum.py": ("tests/rtl/serial/test_cobs.py",),
-    "serial/complaint_inserter.py": ("tests/rtl/serial/test_cobs.py",),
-    "serial/uart.py": ("tests/rtl/serial/test_transmitter.py",),
+    **dict.fromkeys(_FRAME_UNITS, ("tests/rtl/serial/test_transmitter.py",)),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/link/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
     "streams/fifo.py": (_REFUSED,),
