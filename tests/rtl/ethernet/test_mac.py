@@ -120,19 +120,19 @@ def test_any_wrong_bit_is_found(receiver: Model) -> None:
     assert len(received.frames) == len(bursts)
 
 
-@pytest.mark.parametrize("start", [b"\x55\x54", b"\xd4", b"\0", b"\xff" * 3])
-def test_without_a_legal_start_nothing_appears(receiver: Model, start: bytes) -> None:
-    received = Received(receiver, [Burst(start + HEAD + frame(CONTENT)), on_line(b"good")])
-    assert received.frames == [(frame(b"good"), True)]
+NOTHING = {
+    **{
+        f"a start with {x.hex()}": Burst(x + HEAD + frame(CONTENT))
+        for x in (b"\x55\x54", b"\xd4", b"\0", b"\xff" * 3)
+    },
+    "an error in the preamble": on_line(CONTENT, errors=[3]),
+    "a frame that had begun before the reset": Burst(HEAD + frame(CONTENT), idle=0),
+}
 
 
-def test_an_error_in_the_preamble_drops_the_frame(receiver: Model) -> None:
-    received = Received(receiver, [on_line(CONTENT, errors=[3]), on_line(b"good")])
-    assert received.frames == [(frame(b"good"), True)]
-
-
-def test_the_end_of_a_frame_that_had_begun_before_the_reset_is_not_one(receiver: Model) -> None:
-    received = Received(receiver, [Burst(HEAD + frame(CONTENT), idle=0), on_line(b"good")])
+@pytest.mark.parametrize("burst", NOTHING.values(), ids=NOTHING)
+def test_without_a_legal_start_nothing_appears(receiver: Model, burst: Burst) -> None:
+    received = Received(receiver, [burst, on_line(b"good")])
     assert received.frames == [(frame(b"good"), True)]
 
 

@@ -4,8 +4,7 @@ A bridge has a row in `BRIDGES`. Answers, storage and the count of writes are th
 """
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import pytest
 
@@ -22,23 +21,16 @@ Groups = Sequence[Sequence[bytes]]
 """Requests, in groups that a line carries at once: consecutive frames, or a datagram."""
 
 
-class Bridge(Protocol):
+class AtSerialLine:
     """A bridge on its line, with 64 KiB of memory from 0 on."""
 
-    def execute(
-        self, groups: Groups, first: int = 0, *, stalls: bool = False, interrupt: bool = False
-    ) -> list[Reply]:
-        """Execute requests in a new session from number ``first`` on; expect those of the rules."""
-        ...
-
-
-class AtSerialLine:
     def __init__(self) -> None:
         self._bench = serial.SerialBench()
 
     def execute(
         self, groups: Groups, first: int = 0, *, stalls: bool = False, interrupt: bool = False
     ) -> list[Reply]:
+        """Execute requests in a new session from number ``first`` on; expect those of the rules."""
         bench, found = self._bench, []
         rules = serial.start(bench, first)
         bench.stall(stalls)
@@ -74,7 +66,8 @@ class OnNetwork:
         return [each for _, found in answers[1:] for each in found]
 
 
-BRIDGES: dict[str, Callable[[], Bridge]] = {"serial": AtSerialLine, "network": OnNetwork}
+Bridge = AtSerialLine | OnNetwork
+BRIDGES: dict[str, type[Bridge]] = {"serial": AtSerialLine, "network": OnNetwork}
 
 
 @pytest.fixture(scope="module", params=BRIDGES.values(), ids=[*BRIDGES])
