@@ -4,7 +4,6 @@ Moves no data but constants, the sums that the host adds up, and elements that i
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Final
 
 from ..driver import Driver, Storage
@@ -63,13 +62,14 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     """
     if value.itemsize != target.itemsize:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
-    with ExitStack() as given_back:
-        # They are cached until then.
-        for selected in compute_selections(driver, [value]).values():
-            given_back.callback(selected.storage.close)
-        for total in compute_sums_below(driver, value, _evaluate):
-            given_back.callback(total.storage.close)
+    # The nodes of what the host selects and adds up refer weakly to its values.
+    held: list[Stored] = []
+    try:
+        held += compute_selections(driver, [value]).values()
+        held += compute_sums_below(driver, value, _evaluate)
         _run(driver, [broadcast(value, target.shape)], target)
+    finally:
+        _give_back([stored.storage for stored in held])
 
 
 def _run(

@@ -1,5 +1,7 @@
 """Selected elements are NumPy's, whether the device moves or masks them, or the host copies."""
 
+from collections.abc import Callable
+from functools import reduce
 from random import Random
 from typing import Any
 
@@ -185,6 +187,20 @@ def test_a_selection_is_explained_as_if_it_began_with_a_beat(device: Device) -> 
     table = bitlane.explain(device.asarray(random((9, 64), "u1"))[[0, 2, 7]]).splitlines()
     # Three runs of 8 beats; another place would take a beat more of each.
     assert table[1].split()[-5:] == ["3", "3", "192", "192", "41"]
+
+
+@pytest.mark.parametrize(
+    "part", [lambda x: x[[3, 9, 100, 4]], lambda x: x.reshape(4, 50).sum(axis=1, dtype=np.uint8)]
+)
+def test_an_array_is_overwritten_by_all_that_the_host_selects_and_adds_up(
+    device: Device, part: Callable[[Any], Any]
+) -> None:
+    rows = [random((200,), "u1", seed) for seed in range(3)]
+    wanted = np.full(4, 90, np.uint8)
+    y = device.asarray(wanted)
+    wanted ^= reduce(np.bitwise_xor, map(part, rows))
+    y ^= reduce(np.bitwise_xor, [part(device.asarray(row)) for row in rows])
+    assert same(y.get(), wanted)
 
 
 def test_a_selection_keeps_its_indices(device: Device) -> None:
