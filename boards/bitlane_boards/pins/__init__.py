@@ -1,7 +1,43 @@
 """Run a circuit at its pins: a compiled UART at the other end of the line, and no shortcuts."""
 
+from .cable import Cable, CableFaults
 from .gates import GateModel
 from .model import CircuitModel, PinModel
+from .netlist import HIGH, LOW, LUT, Netlist, NetlistBuilder
+from .network import NoAnswerError, SimulatedNetwork, SimulatedSocket
+from .phy import CLOCK_ERROR, PhySimulation
+from .pty import PtyServer
+from .rgmii import RgmiiPins
+from .sdram import SdramChip, SdramModel, SplitPins
 from .simulation import PinSimulation, SimulatedPort
+from .switch import SimulatedSwitch
+from .udp import UdpServer, bound_socket, serve_all
 
-__all__ = ["CircuitModel", "GateModel", "PinModel", "PinSimulation", "SimulatedPort"]
+__all__ = [
+    "CLOCK_ERROR",
+    "HIGH",
+    "LOW",
+    "LUT",
+    "Cable",
+    "CableFaults",
+    "CircuitModel",
+    "GateModel",
+    "Netlist",
+    "NetlistBuilder",
+    "NoAnswerError",
+    "PhySimulation",
+    "PinModel",
+    "PinSimulation",
+    "PtyServer",
+    "RgmiiPins",
+    "SdramChip",
+    "SdramModel",
+    "SimulatedNetwork",
+    "SimulatedPort",
+    "SimulatedSocket",
+    "SimulatedSwitch",
+    "SplitPins",
+    "UdpServer",
+    "bound_socket",
+    "serve_all",
+]

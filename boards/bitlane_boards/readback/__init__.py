@@ -11,3 +11,32 @@ and compiled, show the same in every cycle once they are mended and completed, b
   (TRELLIS_COMB declares its output FCO anew). LUTs, carries and flip-flops, which they do have,
   are a quarter of the rules.
 """
+
+from .asc import Bitstream, BitstreamError
+from .chipdb import ChipDatabase, DatabaseError
+from .ice40 import LUT_BITS, Ice40Netlist, LogicCell, extract
+from .json_netlist import JsonNetlist, NetlistError, convert
+from .netlist import bitstream_model, board_circuit, board_netlist, netlist_model, rtl_model
+from .pins import BoardPin, Side, board_pins
+
+__all__ = [
+    "LUT_BITS",
+    "Bitstream",
+    "BitstreamError",
+    "BoardPin",
+    "ChipDatabase",
+    "DatabaseError",
+    "Ice40Netlist",
+    "JsonNetlist",
+    "LogicCell",
+    "NetlistError",
+    "Side",
+    "bitstream_model",
+    "board_circuit",
+    "board_netlist",
+    "board_pins",
+    "convert",
+    "extract",
+    "netlist_model",
+    "rtl_model",
+]

@@ -2,14 +2,12 @@
 
 The circuit's layouts, the driver's packing and the register page of the documentation are all
 derived from this package, so that they cannot drift. Nothing here may depend on another package.
-`frames` has the codes of the serial line, `rows` the layout of SDRAM; import the rest from here.
+Import all of it from here.
 
 Units: addresses and sizes in bytes unless a name says otherwise; a *word* is 32 bits.
 """
 
-from .bits import (
-    Bits,
-)
+from .bits import Bits
 from .codes import (
     ABI_VERSION,
     BASE_OPS,
@@ -28,6 +26,36 @@ from .codes import (
     Port,
     Status,
 )
+from .datagrams import (
+    BUSY,
+    DATAGRAM_BYTES,
+    DATAGRAM_RECEIVE_BYTES,
+    DEFAULT_PORT,
+    GOODBYE,
+    SESSION_BYTES,
+    SESSION_SECONDS,
+    STORED_HEADER_BYTES,
+    TAKE_OVER,
+)
+from .frames import (
+    ANSWER_HEADER_BYTES,
+    CRC_BYTES,
+    DEFAULT_BAUD,
+    DELIMITER,
+    FRAME_DATA_BYTES,
+    HELLO_BYTES,
+    INTERRUPT_BIT,
+    LEAST_DIVIDER,
+    LINK_VERSION,
+    RECEIVE_BYTES,
+    REPETITIONS,
+    REQUEST_HEADER_BYTES,
+    SEQUENCES,
+    Answer,
+    Request,
+)
+from .line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
+from .queries import QUERY, QUERY_BYTES, is_settable
 from .record import (
     MAX_LOOPS,
     RECORD,
@@ -52,33 +80,63 @@ from .registers import (
     Register,
     register,
 )
+from .rows import Rows
 from .rules import RULES, Rule
 
 __all__ = [
     "ABI_VERSION",
+    "ANSWER_HEADER_BYTES",
     "BASE_OPS",
     "BEATS_PER_BLOCK",
     "BIT_OPS",
+    "BUSY",
     "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",
     "COUNT_OPS",
+    "CRC_BYTES",
+    "DATAGRAM_BYTES",
+    "DATAGRAM_RECEIVE_BYTES",
+    "DEFAULT_BAUD",
+    "DEFAULT_PORT",
+    "DELIMITER",
+    "FRAME_DATA_BYTES",
+    "GIGABIT",
+    "GOODBYE",
+    "HELLO_BYTES",
     "IDENTITY",
+    "INTERRUPT_BIT",
+    "LEAST_DIVIDER",
+    "LINE_STATUS",
+    "LINE_STATUS_OFFSET",
+    "LINK_VERSION",
     "LOGIC_OPS",
     "MAX_LOOPS",
+    "QUERY",
+    "QUERY_BYTES",
+    "RECEIVE_BYTES",
     "RECORD",
     "RECORD_BYTES",
     "RECORD_SEAL",
     "RECORD_WORDS",
     "REGISTERS",
+    "REPETITIONS",
+    "REQUEST_HEADER_BYTES",
     "RING_OFFSET",
     "RULES",
     "SEARCH_ENTRY_BYTES",
+    "SEQUENCES",
+    "SESSION_BYTES",
+    "SESSION_SECONDS",
     "SHIFT_OPS",
+    "SPEEDS",
+    "STORED_HEADER_BYTES",
     "STREAMS",
+    "TAKE_OVER",
     "WORD_BYTES",
     "Access",
+    "Answer",
     "Bits",
     "Code",
     "Lane",
@@ -87,9 +145,12 @@ __all__ = [
     "Port",
     "RecordField",
     "Register",
+    "Request",
+    "Rows",
     "Rule",
     "Status",
     "WordKind",
+    "is_settable",
     "loop_word",
     "record_words",
     "register",
