@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bitlane_rtl.abi.frames import DEFAULT_BAUD, LEAST_DIVIDER
+from bitlane_rtl.abi import DEFAULT_BAUD, LEAST_DIVIDER
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses

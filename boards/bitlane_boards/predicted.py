@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
+from bitlane_sim.numpy_device import Memory, OneRam, RamBanks, SdramRows, gigabit_line, serial_line
 from bitlane_sim.numpy_device.board import PredictedBoard
-from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
-from bitlane_sim.numpy_device.memories import Memory, OneRam, RamBanks, SdramRows
 
 from . import boards
 from .board import Board, MemoryKind

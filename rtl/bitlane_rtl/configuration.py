@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .abi import BEATS_PER_BLOCK, BIT_OPS, MAX_LOOPS, SEARCH_ENTRY_BYTES, Lane, Mode, Op
-from .abi.rows import Rows
+from .abi import BEATS_PER_BLOCK, BIT_OPS, MAX_LOOPS, SEARCH_ENTRY_BYTES, Lane, Mode, Op, Rows
 
 __all__ = ["Configuration", "Search"]
 

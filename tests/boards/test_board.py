@@ -16,7 +16,7 @@ import bitlane_boards
 import cppsim
 from bitlane_boards import boards
 from bitlane_boards.board import CHOICES, Board, MemoryKind
-from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow import FLOWS
 from bitlane_boards.flow.platform import expect_clock, load_platform
 from bitlane_boards.flow.pll import ECP5, GW1N_9C, ICE40, Pll, PllError, settings
 from bitlane_boards.flow.top import Top

@@ -9,9 +9,8 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable, Module, Signal
 
-from bitlane_boards.flow.carries import bare, shorten
-from bitlane_boards.flow.families import YOSYS
-from bitlane_boards.flow.tools import ToolError, run_tool
+from bitlane_boards.flow import YOSYS, ToolError, run_tool, shorten
+from bitlane_boards.flow.carries import bare
 from support.seeds import seeds
 
 pytestmark = pytest.mark.any_face

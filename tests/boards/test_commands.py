@@ -16,7 +16,7 @@ import pytest
 from bitlane_boards import Board, boards
 from bitlane_boards.command_line import devices
 from bitlane_boards.command_line.devices import connected, url_of
-from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow import FLOWS
 from support.command_line import CommandLine, refusals
 
 MAC = "--mac 02:00:00:00:00:01"

@@ -27,9 +27,7 @@ from bitlane_boards.command_line.common import add_addresses, addressed
 from bitlane_boards.command_line.devices import url_of
 from bitlane_boards.command_line.network import expand
 from bitlane_boards.flow.rgmii import RgmiiPort
-from bitlane_boards.pins import CircuitModel
-from bitlane_boards.pins.rgmii import RgmiiPins
-from bitlane_boards.pins.udp import bound_socket
+from bitlane_boards.pins import CircuitModel, RgmiiPins, bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from support.board.driver import DriverDevice

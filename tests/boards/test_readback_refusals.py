@@ -8,9 +8,8 @@ from ctypes import CFUNCTYPE, byref, c_int, c_size_t, c_uint64, c_void_p
 import pytest
 
 from bitlane_boards.pins import GateModel
-from bitlane_boards.readback import ecp5, gowin
-from bitlane_boards.readback.json_netlist import Cell, JsonNetlist, NetlistError, convert
-from bitlane_boards.readback.pins import BoardPin, Side
+from bitlane_boards.readback import BoardPin, JsonNetlist, NetlistError, Side, convert, ecp5, gowin
+from bitlane_boards.readback.json_netlist import Cell
 
 REFUSED = [
     (

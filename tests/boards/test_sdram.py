@@ -12,9 +12,8 @@ from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.flow.top import Top
-from bitlane_boards.pins import CircuitModel
-from bitlane_boards.pins.sdram import SdramModel, SplitPins
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.pins import CircuitModel, SdramModel, SplitPins
+from bitlane_boards.readback import rtl_model
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.sdram.part import SdramPart
 from cppsim.errors import SimulationError

@@ -18,12 +18,17 @@ import pytest
 
 from bitlane.command_line import INTERRUPTED
 from bitlane_boards import boards
-from bitlane_boards.pins import CircuitModel, GateModel, PinSimulation
-from bitlane_boards.pins.netlist import HIGH
+from bitlane_boards.pins import HIGH, CircuitModel, GateModel, PinSimulation
+from bitlane_boards.readback import (
+    LUT_BITS,
+    Bitstream,
+    BitstreamError,
+    BoardPin,
+    Ice40Netlist,
+    extract,
+)
 from bitlane_boards.readback import netlist as netlists
-from bitlane_boards.readback.asc import Bitstream, BitstreamError
-from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
-from bitlane_boards.readback.pins import BoardPin
+from bitlane_boards.readback.ice40 import Constants
 from support.boards.asc import text_of, write
 from support.boards.board_builds import built
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ecp5, ice40, talk

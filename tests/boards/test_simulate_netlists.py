@@ -18,16 +18,20 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 
 from bitlane_boards.board import Family
-from bitlane_boards.flow.families import FLOWS, YOSYS
-from bitlane_boards.flow.tools import run_tool, silent
-from bitlane_boards.pins import GateModel, PinSimulation
-from bitlane_boards.pins.netlist import Netlist
-from bitlane_boards.readback import chipdb
+from bitlane_boards.flow import FLOWS, YOSYS, run_tool, silent
+from bitlane_boards.pins import GateModel, Netlist, PinSimulation
+from bitlane_boards.readback import (
+    BoardPin,
+    ChipDatabase,
+    DatabaseError,
+    JsonNetlist,
+    NetlistError,
+    Side,
+    chipdb,
+    convert,
+)
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
-from bitlane_boards.readback.chipdb import ChipDatabase, DatabaseError
-from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError, convert
-from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_rtl.search.unit import Unit
 from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers

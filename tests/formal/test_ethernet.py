@@ -5,7 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
+from bitlane_rtl.abi import FRAME_DATA_BYTES
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.frame_parser import FrameParser
 from bitlane_rtl.ethernet.gmii import GAP_BYTES, PREAMBLE, START_OF_FRAME

@@ -5,8 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, FRAME_DATA_BYTES, RECEIVE_BYTES, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark, RequestHead

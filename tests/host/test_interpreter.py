@@ -8,7 +8,7 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.numpy_device.interpreter import Stop
+from bitlane_sim.numpy_device import Stop
 from support.record import Record
 from support.rtl.records import Task, pack
 from support.rtl.walks import Walk

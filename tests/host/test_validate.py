@@ -16,8 +16,17 @@ from bitlane.validate import report
 from bitlane.validate.link import check_bandwidth
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
-from bitlane_rtl.abi import BIT_OPS, COMPLETION_OFFSET, MAX_LOOPS, Lane, Mode, Op, Status, register
-from bitlane_rtl.abi.rows import Rows
+from bitlane_rtl.abi import (
+    BIT_OPS,
+    COMPLETION_OFFSET,
+    MAX_LOOPS,
+    Lane,
+    Mode,
+    Op,
+    Rows,
+    Status,
+    register,
+)
 from bitlane_rtl.configuration import Search
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected

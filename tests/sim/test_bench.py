@@ -26,7 +26,7 @@ from bitlane_sim.bench.search import SearchRow, configured, measure_search
 from bitlane_sim.campaigns import commands
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.numpy_device.cycles import search_cycles
+from bitlane_sim.numpy_device import search_cycles
 from cppsim.errors import SimulationError
 from support.command_line import CommandLine
 

@@ -9,7 +9,7 @@ import numpy as np
 from bitlane_rtl import abi
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.export.registers_page import render
-from bitlane_sim.numpy_device.interpreter import Interpreter
+from bitlane_sim.numpy_device import Interpreter
 from support.processes import succeed
 
 BAD = abi.Status.BAD_DOORBELL.name

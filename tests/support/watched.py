@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.numpy_device.interpreter import Interpreter, Stop
-from bitlane_sim.numpy_device.walk import AddressWalk
+from bitlane_sim.numpy_device import AddressWalk, Interpreter, Stop
 from support.record import Record
 
 Places: TypeAlias = slice | NDArray[np.int64]

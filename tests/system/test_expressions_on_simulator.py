@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 
 import bitlane
-from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.explain import pass_costs
-from bitlane.compiler.fusion import fuse
-from bitlane.compiler.nodes import (
+from bitlane.compiler import (
     Constant,
     Expression,
     add_up,
     apply,
     copy_ordered,
+    fuse,
     narrow,
+    pass_costs,
+    plan_passes,
     truth_of,
     widen,
     window,
 )
-from bitlane.compiler.passes import plan_passes
+from bitlane.compiler.evaluate import evaluate
 from bitlane.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (

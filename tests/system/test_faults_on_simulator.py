@@ -18,7 +18,7 @@ from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_sim.device.link import SimulatorLink
-from bitlane_sim.system.ports import Hang, Response
+from bitlane_sim.system import Hang, Response
 from support.seeds import slow, stride
 from support.sim.wishbone_system import wishbone_simulator
 from support.system.devices import SIMULATED, WISHBONE, guard, heal, noise, opened, simulator_of

@@ -24,7 +24,7 @@ from bitlane import array_api, dml, reference
 from bitlane.arguments.operands import as_array, as_unsigned
 from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
-from bitlane.compiler.compiled import CompiledForm
+from bitlane.compiler import CompiledForm
 from bitlane.driver import Driver
 from bitlane.lowering import lower
 from bitlane.streaming.call import call_of

@@ -12,7 +12,7 @@ from bitlane.validate.link import check_bandwidth, check_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS
-from bitlane_sim.system.ports import Hang
+from bitlane_sim.system import Hang
 from support.seeds import slow
 from support.system.devices import NARROW, NUMPY, SIMULATED, simulator_of
 

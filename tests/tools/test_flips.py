@@ -24,10 +24,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane.command_line import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
-from bitlane_boards.pins.netlist import HIGH, NetlistBuilder
-from bitlane_boards.readback.asc import Bitstream
-from bitlane_boards.readback.ice40 import Ice40Netlist, extract
-from bitlane_boards.readback.netlist import board_netlist
+from bitlane_boards.pins import HIGH, NetlistBuilder
+from bitlane_boards.readback import Bitstream, Ice40Netlist, board_netlist, extract
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     RECORD,
@@ -35,10 +33,10 @@ from bitlane_rtl.abi import (
     RING_OFFSET,
     Mode,
     Op,
+    Request,
     Status,
     register,
 )
-from bitlane_rtl.abi.frames import Request
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from cppsim import Batch

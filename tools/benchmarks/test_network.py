@@ -17,8 +17,7 @@ import pytest
 
 from benchmarks.timing import fastest
 from bitlane.links.udp import open_link
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
-from bitlane_rtl.abi.frames import Answer, Request
+from bitlane_rtl.abi import DATAGRAM_BYTES, Answer, Request
 from support.ethernet.datagrams import datagram_of, frames_in
 from support.host.network import (
     UDP_GRO,

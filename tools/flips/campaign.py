@@ -18,8 +18,8 @@ from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
-from bitlane_boards.pins.netlist import Netlist
-from bitlane_boards.readback.ice40 import LogicCell
+from bitlane_boards.pins import Netlist
+from bitlane_boards.readback import LogicCell
 from cppsim import Batch, Program
 from cppsim.stored import store, write_folder
 from flips.circuit import FlippableCircuit, FlippableLut

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
-from bitlane_boards.pins.netlist import HIGH, LOW, Netlist
+from bitlane_boards.pins import HIGH, LOW, Netlist
 
 _LOW_BITS = 6
 """Bits of a LUT's number that one of the two decoders takes."""

@@ -6,10 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
-from bitlane_boards.pins import GateModel, PinSimulation
-from bitlane_boards.pins.netlist import Netlist
-from bitlane_boards.readback.asc import Bitstream
-from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
+from bitlane_boards.pins import GateModel, Netlist, PinSimulation
+from bitlane_boards.readback import LUT_BITS, Bitstream, LogicCell
 from flips.campaign import FlipCampaign
 from flips.stimulus import Stimulus
 from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow

@@ -13,14 +13,16 @@ from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
+    FRAME_DATA_BYTES,
     RECORD,
     RECORD_BYTES,
+    REPETITIONS,
     RING_OFFSET,
     Op,
+    Request,
     register,
     seal,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS, Request
 from bitlane_rtl.configuration import Configuration
 from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack

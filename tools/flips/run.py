@@ -14,7 +14,7 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_boards import boards
 from bitlane_boards.command_line.common import add_board, progress_of
-from bitlane_boards.readback.netlist import board_netlist
+from bitlane_boards.readback import board_netlist
 from bitlane_sim.campaigns.command import count
 from bitlane_sim.figures import record, write_json
 from cppsim.errors import SimulationError

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_boards.board import Board
-from bitlane_boards.pins import PinSimulation
-from bitlane_boards.pins.netlist import Netlist
-from bitlane_boards.readback.ice40 import LogicCell
+from bitlane_boards.pins import Netlist, PinSimulation
+from bitlane_boards.readback import LogicCell
 from flips.exchanges import ExchangeWriter
 from support.sim.flip_copies import FlippedCopies
 

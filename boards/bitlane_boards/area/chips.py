@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..board import Family
-from ..flow.families import FLOWS, Flow
+from ..flow import FLOWS
+from ..flow.families import Flow
 
 __all__ = ["CHIPS", "Chip"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..flow.families import Cells
+from ..flow import Cells
 from .chips import CHIPS
 from .designs import DESIGNS, ON_REQUEST, Design
 from .measure import AreaRow

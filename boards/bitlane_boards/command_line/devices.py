@@ -13,7 +13,7 @@ from bitlane.errors import BitlaneError, LinkError
 from bitlane.installation import how_to_install
 from bitlane.links.discovery import broadcast_interfaces
 from bitlane.links.udp import NoAddressError
-from bitlane_rtl.abi.frames import DEFAULT_BAUD
+from bitlane_rtl.abi import DEFAULT_BAUD
 
 from .. import Board, boards
 from .common import parse_ip, parse_mac, progress_of

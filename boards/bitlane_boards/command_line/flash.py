@@ -11,7 +11,7 @@ from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from ..flow.families import FLOWS
+from ..flow import FLOWS
 from .common import add_board, progress_of
 from .devices import url_of
 

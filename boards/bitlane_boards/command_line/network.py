@@ -12,8 +12,7 @@ from bitlane.links.discovery import FoundBoard, Interface, find_boards, set_addr
 from bitlane.links.udp import FORM, open_link
 from bitlane.links.url import parse_target
 from bitlane_rtl import abi
-from bitlane_rtl.abi.datagrams import DEFAULT_PORT
-from bitlane_rtl.abi.queries import is_settable
+from bitlane_rtl.abi import DEFAULT_PORT, is_settable
 
 __all__ = ["answers", "expand", "give_address", "local_boards"]
 

@@ -19,9 +19,7 @@ from .. import Board, boards
 from .common import add_addresses, add_board, addressed, progress_of
 
 if TYPE_CHECKING:
-    from ..pins import PinModel
-    from ..pins.pty import PtyServer
-    from ..pins.udp import UdpServer
+    from ..pins import PinModel, PtyServer, UdpServer
 
 __all__ = ["add_simulate"]
 
@@ -146,7 +144,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _bound(port: int | None) -> socket.socket:
     """Return the UDP socket of ``--port``. Raises ``BitlaneError`` if the port is taken."""
-    from ..pins.udp import bound_socket
+    from ..pins import bound_socket
 
     try:
         return bound_socket(port or 0)
@@ -157,8 +155,7 @@ def _bound(port: int | None) -> socket.socket:
 def _serve_terminal(
     board: Board, model: "PinModel", deadline: float | None, open_things: contextlib.ExitStack
 ) -> None:
-    from ..pins import PinSimulation
-    from ..pins.pty import PtyServer
+    from ..pins import PinSimulation, PtyServer
 
     simulation = PinSimulation(model, board.clock_hz / board.baud)
     server = PtyServer(simulation, board.clock_hz)
@@ -186,10 +183,7 @@ def _serve_network(
     bound: socket.socket,
     open_things: contextlib.ExitStack,
 ) -> None:
-    from ..pins.cable import CableFaults
-    from ..pins.network import NoAnswerError, SimulatedNetwork
-    from ..pins.phy import PhySimulation
-    from ..pins.udp import UdpServer
+    from ..pins import CableFaults, NoAnswerError, PhySimulation, SimulatedNetwork, UdpServer
 
     assert board.ethernet is not None
     shares = {fault: getattr(arguments, fault) or 0.0 for fault in _FAULTS}

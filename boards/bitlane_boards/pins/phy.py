@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from bitlane_rtl.abi.line_status import SPEEDS
+from bitlane_rtl.abi import SPEEDS
 from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 

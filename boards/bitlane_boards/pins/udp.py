@@ -12,8 +12,7 @@ from secrets import randbits
 from typing import Protocol
 
 from bitlane.links.datagrams import DatagramLine
-from bitlane_rtl.abi.datagrams import BUSY, SESSION_BYTES, SESSION_SECONDS
-from bitlane_rtl.abi.frames import INTERRUPT_BIT
+from bitlane_rtl.abi import BUSY, INTERRUPT_BIT, SESSION_BYTES, SESSION_SECONDS
 
 _QUEUE_BYTES = 1 << 16
 """Most bytes of frames that wait for the line; further datagrams wait in the kernel."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..pins.netlist import HIGH, LOW
+from ..pins import HIGH, LOW
 from .json_netlist import (
     ASYNCHRONOUS,
     FALLING,

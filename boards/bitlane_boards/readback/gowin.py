@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pins.netlist import HIGH, LOW
+from ..pins import HIGH, LOW
 from .json_netlist import ASYNCHRONOUS, FALLING, THROUGH, Cell, CellReader, Translation
 
 __all__ = ["CELLS"]

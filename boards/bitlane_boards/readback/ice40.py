@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from ..pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_inputs
+from ..pins import HIGH, LOW, Netlist, NetlistBuilder
+from ..pins.netlist import needed_inputs
 from .asc import Bitstream, BitstreamError
 from .chipdb import ChipDatabase, Tile
 from .ice40_ram import Memories

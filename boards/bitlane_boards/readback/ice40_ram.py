@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..pins.netlist import HIGH, LOW, NetlistBuilder
+from ..pins import HIGH, LOW, NetlistBuilder
 from .asc import BitstreamError
 from .chipdb import Tile
 from .routing import RAM_OUT, SPRAM_OUT, SPRAM_PINS, Routing

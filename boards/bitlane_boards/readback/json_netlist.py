@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from bitlane.errors import BitlaneError
 
-from ..pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
+from ..pins import HIGH, LOW, Netlist, NetlistBuilder
 from ..pins.rgmii import edge_port
 from .pins import BoardPin, Side
 

@@ -15,9 +15,7 @@ from ..board import Board, Family
 from ..flow.platform import load_platform
 from ..flow.rgmii import LINE_HZ
 from ..flow.top import Top
-from ..pins import CircuitModel, GateModel, PinModel
-from ..pins.rgmii import RgmiiPins
-from ..pins.sdram import SdramModel, SplitPins
+from ..pins import CircuitModel, GateModel, PinModel, RgmiiPins, SdramModel, SplitPins
 from . import ecp5, gowin
 from .asc import Bitstream, BitstreamError
 from .ice40 import Ice40Netlist, extract

@@ -16,7 +16,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes
 from ..arguments.operands import as_flag, as_integer, as_truth, count_type, shown
 from ..arguments.promotion import Casting
-from ..compiler.nodes import apply, broadcast
+from ..compiler import apply, broadcast
 from ..errors import (
     ArrayIndexError,
     CopyError,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..arguments.operands import as_truth
-from ..compiler.nodes import copy_ordered
+from ..compiler import copy_ordered
 from ..errors import CopyError, DataTypeError, ShapeError
 from .elementwise import as_dtype
 from .flags import Flags

@@ -8,15 +8,7 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..arguments.operands import as_integer
-from ..compiler.nodes import (
-    Constant,
-    Expression,
-    apply,
-    broadcast,
-    copy_ordered,
-    truth_of,
-    window,
-)
+from ..compiler import Constant, Expression, apply, broadcast, copy_ordered, truth_of, window
 from ..errors import DataTypeError, ShapeError
 from ..lowering import LOGICAL, packed_strides
 from .array import Array

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from ..arguments.operands import as_array, as_flag
-from ..compiler.nodes import apply, broadcast, copy_ordered
+from ..compiler import apply, broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, ExchangeError
 from .array import Array
 from .elementwise import as_dtype, cast_on_host, to_device

@@ -12,16 +12,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes, reduced_axes
 from ..arguments.operands import expect_supported, fit_integer, shown
 from ..arguments.promotion import NEGATED, Casting, expect_same_type, promoted_type, type_or_int
-from ..compiler.nodes import (
-    Constant,
-    Expression,
-    apply,
-    broadcast,
-    narrow,
-    truth_of,
-    widen,
-    window,
-)
+from ..compiler import Constant, Expression, apply, broadcast, narrow, truth_of, widen, window
 from ..errors import DataTypeError, OtherDeviceError, OutOfRangeError, ShapeError
 from ..lowering import ARITHMETIC, LOGICAL, broadcast_shapes
 from .floats import magnitude

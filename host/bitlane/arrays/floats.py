@@ -9,7 +9,7 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..compiler.nodes import Constant, Expression, apply, truth_of
+from ..compiler import Constant, Expression, apply, truth_of
 
 
 class _Fields(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..arguments.promotion import promoted_type, type_or_int
-from ..compiler.nodes import Constant, Expression, apply, widen
+from ..compiler import Constant, Expression, apply, widen
 from ..errors import OutOfRangeError
 from ..lowering import Options
 from .elementwise import Operand, apply_typed, as_value, expect_shapes, to_device

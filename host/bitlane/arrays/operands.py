@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments.operands import as_array, expect_supported
-from ..compiler.nodes import broadcast
+from ..compiler import broadcast
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from ..lowering import broadcast_shapes
 from .base import ArrayBase

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from .._typing import AnyArray
-from ..compiler.nodes import Stored
+from ..compiler import Stored
 from ..errors import BitlaneError
 from ..lowering import order_of
 from .indexing import select

@@ -17,18 +17,18 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..arguments.axes import Axes, chosen_axes, reduced_axes
 from ..arguments.reductions import integer_type, sum_type
-from ..compiler.bounds import possible_bits
-from ..compiler.nodes import (
+from ..compiler import (
     Applied,
     Constant,
     Expression,
     Widened,
-    add_on_host,
     add_up,
     apply,
     broadcast,
+    possible_bits,
     window,
 )
+from ..compiler.nodes import add_on_host
 from ..driver import Geometry
 from ..errors import DataTypeError
 from .elementwise import add_axes, cast, index_node

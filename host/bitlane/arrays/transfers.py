@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..arguments.operands import allocating, as_zeros_and_ones, expect_axes, shown
-from ..compiler.nodes import Constant, Stored, apply
+from ..compiler import Constant, Stored, apply
 from ..driver import Storage
 from ..errors import ExchangeError, OutOfDeviceMemory
 from ..lowering import View, order_of, packed_strides

@@ -16,13 +16,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes, reduced_axes
 from ..arguments.operands import little_endian
 from ..arguments.promotion import promoted_type, type_or_int
-from ..compiler.nodes import (
-    Constant,
-    Expression,
-    apply,
-    broadcast,
-    truth_of,
-)
+from ..compiler import Constant, Expression, apply, broadcast, truth_of
 from ..driver import Geometry
 from ..errors import DataTypeError, OutOfRangeError
 from . import floats

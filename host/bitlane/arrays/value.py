@@ -12,9 +12,18 @@ from weakref import ref
 import numpy as np
 
 from ..arguments.operands import shown
-from ..compiler.bounds import every_bit, possible_bits, shows_elements
-from ..compiler.evaluate import assign, evaluate
-from ..compiler.nodes import Expression, Stored, Viewed, broadcast, count_pending, window
+from ..compiler import (
+    Expression,
+    Stored,
+    Viewed,
+    assign,
+    broadcast,
+    count_pending,
+    possible_bits,
+    window,
+)
+from ..compiler.bounds import every_bit, shows_elements
+from ..compiler.evaluate import evaluate
 from ..driver import Driver, Storage, fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
 from .strided import Strided

@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import Final
 
 from bitlane_rtl import abi
-from bitlane_rtl.abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
+from bitlane_rtl.abi import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
 
 from ..api.default import default_url
 from ..driver import ArraySizes, Control, Geometry, status_name

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..compiler import Expression
 from ..compiler.listing import list_commands
-from ..compiler.nodes import Expression
 from ..driver import Control, Geometry
 from ..errors import BitlaneError
 from ..links import open_link

@@ -14,19 +14,23 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..compiler.explain import Explanation, pass_costs, table
-from ..compiler.fusion import fuse
-from ..compiler.memory import MemoryPlan, allocate, write_into
-from ..compiler.nodes import (
+from ..compiler import (
     Applied,
-    Argument,
     Expression,
-    VirtualBuffer,
+    Location,
+    Plan,
     add_up,
+    allocate,
     apply,
+    fuse,
+    pass_costs,
+    plan_passes,
     window,
 )
-from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
+from ..compiler.explain import Explanation, table
+from ..compiler.memory import MemoryPlan, write_into
+from ..compiler.nodes import Argument, VirtualBuffer
+from ..compiler.passes import ConstantPool, Pass
 from ..driver import Abilities
 from ..errors import DmlError
 from ..links import Link

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 
-from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, register
-from bitlane_rtl.abi.rows import Rows
+from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, Rows, register
 
 from ..errors import LinkError
 

@@ -7,7 +7,7 @@ been answered, or when the retransmission timer expires.
 
 import numpy as np
 
-from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi import REPETITIONS, SEQUENCES, Answer, Request
 
 from ..errors import LinkError
 from .counts import Counts

@@ -8,7 +8,7 @@ from errno import EAGAIN, EINVAL, EIO, ENOBUFS, ENOPROTOOPT, EOPNOTSUPP
 from struct import Struct
 from typing import Final
 
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_rtl.abi import DATAGRAM_BYTES
 
 from .line import Batch
 

@@ -12,21 +12,19 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi.datagrams import (
+from bitlane_rtl.abi import (
+    ANSWER_HEADER_BYTES,
+    CRC_BYTES,
     DATAGRAM_BYTES,
     DATAGRAM_RECEIVE_BYTES,
     GOODBYE,
-    SESSION_BYTES,
-    STORED_HEADER_BYTES,
-)
-from bitlane_rtl.abi.frames import (
-    ANSWER_HEADER_BYTES,
-    CRC_BYTES,
     HELLO_BYTES,
     INTERRUPT_BIT,
     REPETITIONS,
     REQUEST_HEADER_BYTES,
     SEQUENCES,
+    SESSION_BYTES,
+    STORED_HEADER_BYTES,
     Answer,
     Request,
 )

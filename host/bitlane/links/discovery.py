@@ -16,8 +16,7 @@ from struct import pack
 from time import monotonic
 from typing import Final
 
-from bitlane_rtl.abi.datagrams import DEFAULT_PORT
-from bitlane_rtl.abi.queries import QUERY, QUERY_BYTES
+from bitlane_rtl.abi import DEFAULT_PORT, QUERY, QUERY_BYTES
 
 from ..errors import LinkError
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bitlane_rtl.abi.frames import SEQUENCES
+from bitlane_rtl.abi import SEQUENCES
 
 from .line import Fragment
 from .pending import Pending

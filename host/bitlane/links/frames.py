@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import WORD_BYTES
-from bitlane_rtl.abi.frames import (
+from bitlane_rtl.abi import (
     ANSWER_HEADER_BYTES,
     INTERRUPT_BIT,
     REQUEST_HEADER_BYTES,
     SEQUENCES,
+    WORD_BYTES,
     Request,
 )
 

@@ -5,7 +5,7 @@ from threading import RLock, Thread
 from typing import Final, Protocol
 from weakref import ref
 
-from bitlane_rtl.abi.datagrams import SESSION_SECONDS
+from bitlane_rtl.abi import SESSION_SECONDS
 
 KEEP_SECONDS: Final = SESSION_SECONDS / 4
 """Seconds between two looks at a link: a session survives two requests that are lost."""

@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES, Request
 
 # Python 3.11 takes 0.1 us to look up a member of an enumeration.
 _READ, _WRITE = Request.READ, Request.WRITE

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import SEQUENCES, Request
+from bitlane_rtl.abi import CONTROL_BASE, SEQUENCES, Request
 
 from .line import Batch, Fragment, LineCost
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, Answer, Request
+from bitlane_rtl.abi import HELLO_BYTES, LINK_VERSION, Answer, Request
 
 from ..errors import LinkError, LinkVersionError
 from .arq import Window

@@ -1,6 +1,6 @@
 """The sending direction of the ARQ: new requests as far as they fit, and retransmissions."""
 
-from bitlane_rtl.abi.frames import REPETITIONS, REQUEST_HEADER_BYTES, SEQUENCES, Request
+from bitlane_rtl.abi import REPETITIONS, REQUEST_HEADER_BYTES, SEQUENCES, Request
 
 from .counts import Counts
 from .flight import InFlight

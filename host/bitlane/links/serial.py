@@ -8,7 +8,7 @@ from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
 from os import fsencode
 from typing import Any, Final
 
-from bitlane_rtl.abi.frames import DEFAULT_BAUD
+from bitlane_rtl.abi import DEFAULT_BAUD
 
 from ..errors import LinkError
 from ..installation import how_to_install

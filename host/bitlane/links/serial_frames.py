@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from bitlane_rtl.abi.frames import (
+from bitlane_rtl.abi import (
     ANSWER_HEADER_BYTES,
     CRC_BYTES,
     DELIMITER,

@@ -5,7 +5,7 @@ A wrong estimate costs time only: a frame is smaller than needed, or sent once m
 
 from typing import Final
 
-from bitlane_rtl.abi.frames import REPETITIONS
+from bitlane_rtl.abi import REPETITIONS
 
 from .line import Line
 

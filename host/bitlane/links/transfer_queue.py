@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
-from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES, Request
 
 from .line import LEAST_BATCH, Fragment
 

@@ -3,7 +3,7 @@
 import socket
 from typing import Any, Final
 
-from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+from bitlane_rtl.abi import DEFAULT_PORT
 
 from ..errors import LinkError
 from .datagram_socket import DatagramSocket

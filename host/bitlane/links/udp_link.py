@@ -12,8 +12,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi.datagrams import BUSY, SESSION_SECONDS, TAKE_OVER
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi import BUSY, SESSION_SECONDS, TAKE_OVER, Answer
 
 from ..errors import BoardInUseError, LinkError
 from .datagram_socket import DatagramSocket

@@ -11,7 +11,8 @@ from bitlane_rtl.abi import Op
 from ..api.device import Device
 from ..arrays import Array
 from ..arrays.value import Value
-from ..compiler.nodes import Applied, Expression, HostSum, Joined, Viewed, Widened, apply
+from ..compiler import Applied, Expression, Joined, Viewed, Widened, apply
+from ..compiler.nodes import HostSum
 from ..errors import LayoutError, ShapeError
 from .model import BitNode, DeviceGroup
 

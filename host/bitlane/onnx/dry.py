@@ -8,7 +8,7 @@ import numpy as np
 
 from .._typing import AnyArray
 from ..api.device import Device
-from ..compiler.nodes import Expression
+from ..compiler import Expression
 from ..driver import DryRunDriver, Geometry
 from .build import build_group
 from .inference import infer_shapes

@@ -10,7 +10,7 @@ from ..arrays.floats import magnitude
 from ..arrays.masks import choose_typed
 from ..arrays.sums import sum_elements
 from ..arrays.truth import equal_typed
-from ..compiler.nodes import narrow, truth_of, widen
+from ..compiler import narrow, truth_of, widen
 from ..errors import OnnxError, OnnxLackingError
 from .build import Build, Operand, Workplace
 from .given import Given, Reading

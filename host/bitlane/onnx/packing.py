@@ -17,7 +17,7 @@ from ..arguments.axes import normalize_axes
 from ..arguments.operands import as_zeros_and_ones
 from ..arrays.strided import Strided
 from ..arrays.sums import sum_ones
-from ..compiler.nodes import Expression, apply, window
+from ..compiler import Expression, apply, window
 from ..driver import Geometry
 from ..errors import ShapeError
 from .build import Build, Operand, Workplace

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ..compiler.nodes import Expression
+from ..compiler import Expression
 from .dry import DryGroup
 from .model import BitGraph, DeviceGroup, Group, quoted
 from .worth import RULE

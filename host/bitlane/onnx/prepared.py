@@ -12,8 +12,8 @@ from ..arguments.operands import as_array
 from ..arrays import Array, explain
 from ..arrays.elementwise import expect_on
 from ..closeable import Closeable
+from ..compiler import Expression
 from ..compiler.explain import explain as explain_nodes
-from ..compiler.nodes import Expression
 from ..errors import OnnxError, SettingError
 from ..text import printable
 from .build import build_group

@@ -6,7 +6,7 @@ from typing import Final
 from .._typing import AnyArray
 from ..arguments.axes import normalize_axes
 from ..arrays.strided import Strided
-from ..compiler.nodes import Expression, broadcast, copy_ordered, join, window
+from ..compiler import Expression, broadcast, copy_ordered, join, window
 from ..errors import OnnxError, ShapeError
 from ..lowering import broadcast_shapes
 from .build import Operand, Workplace

@@ -10,7 +10,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.queries import QUERY, QUERY_BYTES
+from ..abi import QUERY, QUERY_BYTES
 from ..link.datagram_check import DatagramCheck
 from ..link.packets import PacketWord
 from .board_addresses import BoardAddresses

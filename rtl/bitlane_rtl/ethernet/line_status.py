@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from ..abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET
+from ..abi import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET
 from ..ports import ControlPort
 from .gmii import Gmii
 

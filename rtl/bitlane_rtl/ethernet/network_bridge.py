@@ -29,7 +29,7 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import DATAGRAM_RECEIVE_BYTES
+from ..abi import DATAGRAM_RECEIVE_BYTES
 from ..configuration import Configuration
 from ..link.answer_packer import AnswerPacker
 from ..link.data_mover import DataMover

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import DATAGRAM_BYTES
+from ..abi import DATAGRAM_BYTES
 from ..primitives import Ram, one_hot_fsm
 from .crc32 import Crc32
 from .packets import HEADER_WORDS, PacketWord

@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import GOODBYE
-from ..abi.frames import Request
+from ..abi import GOODBYE, Request
 from .words import SIZE_BITS, words_behind
 
 __all__ = ["DatagramCheck"]

@@ -12,8 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..abi import CONTROL_BASE, WORD_BYTES
-from ..abi.frames import FRAME_DATA_BYTES, LINK_VERSION, Answer
+from ..abi import CONTROL_BASE, FRAME_DATA_BYTES, LINK_VERSION, WORD_BYTES, Answer
 from ..configuration import Configuration
 from ..ports import CONTROL_ADDRESS_WIDTH, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm

@@ -6,8 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import BUSY, GOODBYE, TAKE_OVER
-from ..abi.frames import HELLO_BYTES, Answer, Request
+from ..abi import BUSY, GOODBYE, HELLO_BYTES, TAKE_OVER, Answer, Request
 from ..primitives import one_hot_fsm
 from .packets import HEADER_WORDS, PacketWord
 from .sequence_check import SequenceCheck

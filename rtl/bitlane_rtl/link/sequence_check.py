@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import SEQUENCES
+from ..abi import SEQUENCES
 from .words import NUMBER_BITS
 
 __all__ = ["Complaint", "SequenceCheck"]

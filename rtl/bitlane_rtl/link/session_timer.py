@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import SESSION_SECONDS
+from ..abi import SESSION_SECONDS
 
 __all__ = ["SessionTimer"]
 

@@ -5,8 +5,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..abi import WORD_BYTES
-from ..abi.frames import FRAME_DATA_BYTES, SEQUENCES
+from ..abi import FRAME_DATA_BYTES, SEQUENCES, WORD_BYTES
 
 __all__ = [
     "NUMBER_BITS",

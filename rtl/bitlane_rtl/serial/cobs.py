@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import DELIMITER
+from ..abi import DELIMITER
 from .uart import Received
 
 __all__ = ["CobsDecoder"]

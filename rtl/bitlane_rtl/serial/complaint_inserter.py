@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import INTERRUPT_BIT, Answer
+from ..abi import INTERRUPT_BIT, Answer
 from ..link.sequence_check import Complaint
 from ..link.words import SIZE_BITS, AnswerWord
 

@@ -10,8 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..abi import WORD_BYTES
-from ..abi.frames import HELLO_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, Request
+from ..abi import HELLO_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, WORD_BYTES, Request
 from ..link.sequence_check import Complaint, SequenceCheck
 from ..link.words import SIZE_BITS, Kind, RequestHead, RequestWord
 from ..primitives import Ram

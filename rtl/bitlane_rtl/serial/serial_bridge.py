@@ -6,7 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import RECEIVE_BYTES
+from ..abi import RECEIVE_BYTES
 from ..configuration import Configuration
 from ..link.data_mover import DataMover
 from ..link.executor import RequestExecutor

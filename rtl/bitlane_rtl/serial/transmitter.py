@@ -6,8 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import WORD_BYTES
-from ..abi.frames import CRC_BYTES, DELIMITER
+from ..abi import CRC_BYTES, DELIMITER, WORD_BYTES
 from ..link.words import AnswerWord
 from ..primitives import ALWAYS, one_hot_fsm
 from .checksum import Checksum

@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import LEAST_DIVIDER
+from ..abi import LEAST_DIVIDER
 
 __all__ = ["LINE_IN", "LINE_OUT", "Received", "UartReceiver", "UartTransmitter"]
 

@@ -19,7 +19,7 @@ from cppsim.errors import SimulationError
 
 from ..campaigns.commands import dense
 from ..device.simulator import Simulator
-from ..numpy_device.cycles import search_cycles
+from ..numpy_device import search_cycles
 from .job import execute
 
 _BYTES = NDArray[np.uint8]

@@ -26,7 +26,7 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Status
 
 from ..device.link import open_link
 from ..device.simulator import Simulator
-from ..system.ports import Hang, Response
+from ..system import Hang, Response
 from .arrays import Bytes
 from .trials import SIZE, Trial, random_trial
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Port, Status, register
 
-from ..system.ports import AXI_CHANNELS, MEMORY_CHANNELS, Hang, Response
+from ..system import AXI_CHANNELS, Hang, Response
+from ..system.ports import MEMORY_CHANNELS
 from .arrays import Mask, Numbers, draw, noise
 from .folder import geometry_of
 from .jobs import jobs_of

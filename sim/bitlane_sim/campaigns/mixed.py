@@ -14,7 +14,7 @@ from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import Port, Status
 
 from ..fields import CONTROL
-from ..system.ports import Hang, Response
+from ..system import Hang, Response
 from .arrays import Numbers, draw, noise
 from .contract import Expected
 from .folder import CircuitOptions, geometry_of

@@ -14,7 +14,7 @@ from vcd.gtkw import GTKWSave, make_translation_filter
 
 from bitlane_rtl.abi import Lane, Mode, Op, Status
 
-from ..system.ports import Violation
+from ..system import Violation
 
 _ENUMERATIONS: Final[dict[str, type[IntEnum]]] = {
     "op": Op,

@@ -19,17 +19,12 @@ from cppsim.errors import SimulationError
 
 from ..builds import build_circuit, find_compiler
 from ..pages import Pages
+from ..system import AXI_CHANNELS, EVENTS_BIT, RECORD, STORAGE_BUFFER, Hang, Response
 from ..system.ports import (
-    AXI_CHANNELS,
     EVENTS,
-    EVENTS_BIT,
     MEMORY_CHANNELS,
-    RECORD,
     RECORD_BUFFER,
     RECORD_BYTES,
-    STORAGE_BUFFER,
-    Hang,
-    Response,
     broken_rule,
     measured_channels,
     record_port,

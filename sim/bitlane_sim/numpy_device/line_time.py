@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from bitlane.links.datagrams import FRAME_BYTES, DatagramLine
 from bitlane.links.serial_frames import SERIAL, answer_line_bytes, request_line_bytes
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
-from bitlane_rtl.abi.frames import ANSWER_HEADER_BYTES, REQUEST_HEADER_BYTES, Request
+from bitlane_rtl.abi import ANSWER_HEADER_BYTES, DATAGRAM_BYTES, REQUEST_HEADER_BYTES, Request
 
 _SERIAL_BITS = 10
 """Bits of a byte on a serial line: a start and a stop bit around eight."""

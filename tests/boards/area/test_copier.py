@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
+from bitlane_sim.system import Response
 from bitlane_sim.system.axi4_memory import Axi4Memory
 from bitlane_sim.system.axi4_memory.interface import (
     AddressRange,
@@ -20,7 +21,6 @@ from bitlane_sim.system.axi4_memory.interface import (
     ReadStorage,
     WriteStorage,
 )
-from bitlane_sim.system.ports import Response
 from cppsim import Model
 from support.sim.manager import memory_storage
 

@@ -13,9 +13,8 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins import GateModel, PinSimulation
+from bitlane_boards.pins import HIGH, LOW, GateModel, NetlistBuilder, PinSimulation
 from bitlane_boards.pins.model import BUILDER, VENDOR_CELLS
-from bitlane_boards.pins.netlist import HIGH, LOW, NetlistBuilder
 from cppsim import Model
 from cppsim.build import find_compiler
 from cppsim.circuits import Circuit

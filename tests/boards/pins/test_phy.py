@@ -8,9 +8,8 @@ from amaranth.hdl import Array, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins import CircuitModel
-from bitlane_boards.pins.phy import CLOCK_ERROR, PhySimulation
-from bitlane_boards.pins.rgmii import DOMAINS, RgmiiPins
+from bitlane_boards.pins import CLOCK_ERROR, CircuitModel, PhySimulation, RgmiiPins
+from bitlane_boards.pins.rgmii import DOMAINS
 from bitlane_rtl.ethernet.gmii import Gmii
 from cppsim.errors import SimulationError
 from support.ethernet.line import frame, padded, with_fcs

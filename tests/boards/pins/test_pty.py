@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from serial import Serial
 
-from bitlane_boards.pins import PinSimulation, SimulatedPort, pty
-from bitlane_boards.pins.pty import PtyServer
+from bitlane_boards.pins import PinSimulation, PtyServer, SimulatedPort, pty
 from support.sim.answerer import Answerer, answers, serving
 
 DIVIDER = 8

@@ -21,13 +21,17 @@ from scapy.utils import PcapReader
 from bitlane.errors import BoardInUseError
 from bitlane.links.datagrams import DatagramLine
 from bitlane.links.udp import open_link
-from bitlane_boards.pins import udp
-from bitlane_boards.pins.cable import Cable, CableFaults
-from bitlane_boards.pins.network import SimulatedNetwork, SimulatedSocket
+from bitlane_boards.pins import (
+    Cable,
+    CableFaults,
+    SimulatedNetwork,
+    SimulatedSocket,
+    UdpServer,
+    bound_socket,
+    udp,
+)
 from bitlane_boards.pins.packets import HostAddresses, content_of, framed
-from bitlane_boards.pins.udp import UdpServer, bound_socket
-from bitlane_rtl.abi.datagrams import DEFAULT_PORT
-from bitlane_rtl.abi.queries import QUERY
+from bitlane_rtl.abi import DEFAULT_PORT, QUERY
 from cppsim.errors import SimulationError
 from support.ethernet.looped import looped
 from support.ethernet.packets import BOARD

@@ -12,7 +12,7 @@ import pytest
 
 import bitlane
 from bitlane import CopyError, DataTypeError, Device, OtherDeviceError
-from bitlane.compiler.nodes import count_pending
+from bitlane.compiler import count_pending
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
 

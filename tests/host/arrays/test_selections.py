@@ -12,8 +12,8 @@ import bitlane
 from bitlane import ArrayIndexError, ShapeError
 from bitlane.api.device import Device
 from bitlane.arrays import selections as assigned
+from bitlane.compiler import Prices
 from bitlane.compiler import selections as gathered
-from bitlane.compiler.prices import Prices
 from bitlane.lowering import MovedBlock, Moves, group_moves
 from bitlane_rtl.abi import Lane, Op
 from support.host.arrays import KINDS, TYPES, link_of, model, random, same

@@ -26,7 +26,7 @@ from bitlane import (
 from bitlane.arrays import elementwise as operations
 from bitlane.arrays import value
 from bitlane.arrays.value import Claim
-from bitlane.compiler.nodes import Expression, apply
+from bitlane.compiler import Expression, apply
 from bitlane.driver import Driver
 from bitlane.links import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE

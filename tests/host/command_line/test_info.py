@@ -13,7 +13,7 @@ from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
 from bitlane.links.counts import Counts
 from bitlane_rtl import abi
-from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET
+from bitlane_rtl.abi import LINE_STATUS, LINE_STATUS_OFFSET
 from support.command_line import CommandLine, opens
 from support.docs.pages import ROOT
 from support.host.model_link import ModelLink

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.compiler.explain import explain, pass_costs
-from bitlane.compiler.fusion import fuse
-from bitlane.compiler.nodes import Constant, Expression, Stored, apply, narrow, widen, window
-from bitlane.compiler.passes import plan_passes
+from bitlane.compiler import (
+    Constant,
+    Expression,
+    Stored,
+    apply,
+    fuse,
+    narrow,
+    pass_costs,
+    plan_passes,
+    widen,
+    window,
+)
+from bitlane.compiler.explain import explain
 from bitlane.driver import Command, Driver, Geometry
 from bitlane.lowering import cost
 from bitlane_rtl.abi import Op

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.compiler import evaluate
-from bitlane.compiler.compiled import CompiledForm
-from bitlane.compiler.forms import Form, describe
-from bitlane.compiler.nodes import (
+from bitlane.compiler import (
     Applied,
+    CompiledForm,
     Constant,
     Expression,
+    Form,
     Joined,
     Stored,
     Viewed,
@@ -21,6 +20,8 @@ from bitlane.compiler.nodes import (
     add_up,
     apply,
     copy_ordered,
+    describe,
+    evaluate,
     join,
     widen,
     window,

@@ -8,24 +8,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.compiler import fusion
-from bitlane.compiler.bounds import possible_bits
-from bitlane.compiler.evaluate import assign, evaluate
-from bitlane.compiler.explain import explain
-from bitlane.compiler.nodes import (
+from bitlane.compiler import (
     Constant,
     Expression,
     Stored,
     add_up,
     apply,
+    assign,
     broadcast,
     copy_ordered,
     count_pending,
+    fusion,
     join,
     narrow,
+    possible_bits,
     truth_of,
     window,
 )
+from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.explain import explain
 from bitlane.driver import Driver
 from bitlane.errors import LayoutError
 from bitlane_rtl.abi import Mode, Op

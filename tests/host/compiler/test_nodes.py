@@ -4,25 +4,23 @@ from typing import Any
 
 import pytest
 
-from bitlane.compiler.bounds import possible_bits
-from bitlane.compiler.nodes import (
+from bitlane.compiler import (
     Applied,
-    Argument,
     Constant,
     Expression,
     Stored,
-    VirtualBuffer,
-    add_on_host,
     add_up,
     apply,
     broadcast,
     copy_ordered,
     join,
     narrow,
+    possible_bits,
     truth_of,
     widen,
     window,
 )
+from bitlane.compiler.nodes import Argument, VirtualBuffer, add_on_host
 from bitlane.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
 from bitlane.lowering import View

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.compiler.memory import allocate
+from bitlane.compiler import allocate
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, GraphDesc, TensorFlags
 from bitlane_rtl.abi import Op
 from support.host.dml_bench import (

@@ -18,8 +18,7 @@ from bitlane.links import BytesLike
 from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.remote_link import RemoteLink
 from bitlane.links.udp_link import UdpLink
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, Request
 from support.board.line import BYTE_SECONDS, ModelLine, ModelPort, ModelSocket
 from support.board.model import MemoryDevice
 from support.host.network import network_board

@@ -17,8 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from bitlane.errors import LinkError
 from bitlane.links.remote_link import RemoteLink
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer
+from bitlane_rtl.abi import CONTROL_BASE, REPETITIONS, SEQUENCES, Answer
 from support.board.line import Fault, ModelLine, ModelPort, ModelSocket, Noise
 from support.board.model import BoardModel
 from support.ethernet.datagrams import datagram_of

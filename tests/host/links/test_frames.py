@@ -25,9 +25,9 @@ from bitlane.links.serial_frames import (
     request_line_bytes,
     request_room,
 )
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
-from bitlane_rtl.abi.frames import (
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    DATAGRAM_BYTES,
     DEFAULT_BAUD,
     DELIMITER,
     FRAME_DATA_BYTES,

@@ -20,7 +20,7 @@ from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.line import Batch
 from bitlane.links.udp import open_link
 from bitlane.links.udp_link import UdpLink
-from bitlane_rtl.abi.datagrams import SESSION_SECONDS
+from bitlane_rtl.abi import SESSION_SECONDS
 from support.board.line import ModelSocket
 from support.host.network import NetworkBoard, network_board
 from support.host.transfers import BASE, expect_write

@@ -15,9 +15,7 @@ import pytest
 
 from bitlane.errors import LinkError
 from bitlane.links.line import Batch
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import GOODBYE
-from bitlane_rtl.abi.frames import SEQUENCES
+from bitlane_rtl.abi import CONTROL_BASE, GOODBYE, SEQUENCES
 from support.board.line import ModelSocket
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import NetworkRules, frames_in

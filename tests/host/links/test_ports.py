@@ -20,8 +20,7 @@ from bitlane.links import open_link, udp
 from bitlane.links import serial as serial_module
 from bitlane.links.datagram_socket import DatagramSocket, _calls
 from bitlane.links.line import Batch
-from bitlane_rtl.abi import ABI_VERSION, IDENTITY
-from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+from bitlane_rtl.abi import ABI_VERSION, DEFAULT_PORT, IDENTITY
 from support.board.driver import DriverDevice
 from support.board.line import Noise
 from support.board.model import BoardModel

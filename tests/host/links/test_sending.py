@@ -21,8 +21,7 @@ from bitlane.links.serial_frames import SERIAL
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi import CONTROL_BASE, RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
 from support.board.line import ModelSocket
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import datagram_of

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bitlane.errors import BoardInUseError, LinkError, LinkVersionError
-from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
-from bitlane_rtl.abi.frames import SEQUENCES, Answer, Request
+from bitlane_rtl.abi import DATAGRAM_RECEIVE_BYTES, SEQUENCES, SESSION_SECONDS, Answer, Request
 from support.board.line import ModelLine, ModelPort, ModelSocket
 from support.board.model import BoardModel
 from support.ethernet.datagrams import datagram_of

@@ -11,9 +11,15 @@ from bitlane.links.arq import Window
 from bitlane.links.line import LEAST_BATCH, Batch, Line, Reply
 from bitlane.links.serial_frames import SERIAL
 from bitlane.links.transfer_queue import TransferQueue
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES, STORED_HEADER_BYTES
-from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    DATAGRAM_BYTES,
+    REPETITIONS,
+    SEQUENCES,
+    STORED_HEADER_BYTES,
+    Answer,
+    Request,
+)
 from support.host.replies import (
     NETWORK,
     ROOM,

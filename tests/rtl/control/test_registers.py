@@ -20,9 +20,9 @@ from bitlane_rtl.abi import (
     Mode,
     Op,
     Port,
+    Rows,
     register,
 )
-from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers

@@ -9,9 +9,16 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
-from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer
+from bitlane_rtl.abi import (
+    BUSY,
+    CONTROL_BASE,
+    DATAGRAM_RECEIVE_BYTES,
+    REPETITIONS,
+    SEQUENCES,
+    STORED_HEADER_BYTES,
+    TAKE_OVER,
+    Answer,
+)
 from support.ethernet.bridge import (
     EVERY_SECOND,
     OTHER,

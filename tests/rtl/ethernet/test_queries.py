@@ -9,7 +9,7 @@ import pytest
 from scapy.layers.inet import UDP
 from scapy.layers.l2 import Dot1Q, Ether
 
-from bitlane_rtl.abi.queries import QUERY, QUERY_BYTES, is_settable
+from bitlane_rtl.abi import QUERY, QUERY_BYTES, is_settable
 from support.ethernet.datagrams import datagram_of
 from support.ethernet.line import HEAD, Burst, frame, on_line, padded
 from support.ethernet.packets import (

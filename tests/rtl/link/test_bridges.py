@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import SEQUENCES, Answer
+from bitlane_rtl.abi import CONTROL_BASE, SEQUENCES, Answer
 from support.ethernet.bridge import SESSION, SLOW, BridgeBench, expect
 from support.ethernet.bridge import start as network_start
 from support.ethernet.datagrams import datagram_of

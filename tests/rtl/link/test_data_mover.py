@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from amaranth.back import rtlil
 
-from bitlane_rtl.abi import BEATS_PER_BLOCK
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
+from bitlane_rtl.abi import BEATS_PER_BLOCK, FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.data_mover import DataMover
 from bitlane_rtl.link.word_mover import WordMover

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi.datagrams import GOODBYE
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi import GOODBYE, Request
 from bitlane_rtl.link.crc32 import Crc32
 from bitlane_rtl.link.datagram_check import DatagramCheck
 from cppsim import Model

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import LINK_VERSION, RECEIVE_BYTES, Answer
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, LINK_VERSION, RECEIVE_BYTES, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark

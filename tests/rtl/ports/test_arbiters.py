@@ -13,7 +13,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins.sdram import SdramChip
+from bitlane_boards.pins import SdramChip
 from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.sdram.pins import SdramPins

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Request
+from bitlane_rtl.abi import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Request
 from bitlane_rtl.link.words import Mark
 from bitlane_rtl.serial.receiver import RequestReceiver
 from cppsim import Model

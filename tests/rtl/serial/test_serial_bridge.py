@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
+from bitlane_rtl.abi import CONTROL_BASE, FRAME_DATA_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from support.rtl.synthesis import synthesise

@@ -13,7 +13,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi import Answer
 from bitlane_rtl.link.words import AnswerWord
 from bitlane_rtl.serial.complaint_inserter import ComplaintInserter
 from bitlane_rtl.serial.transmitter import AnswerTransmitter

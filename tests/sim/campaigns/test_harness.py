@@ -23,7 +23,7 @@ from bitlane_sim.campaigns.scoreboard import (
     expect_cleared,
 )
 from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
-from bitlane_sim.system.ports import Hang, Response
+from bitlane_sim.system import Hang, Response
 from cppsim.batch.__main__ import main
 from cppsim.stored import read_folder
 from support.sim.harnesses import small_circuit

@@ -19,8 +19,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.gtkwave import write_save_file
 from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.system import AXI_CHANNELS, EVENTS_BIT, RECORD
 from bitlane_sim.system.monitor.recorder import Recorder
-from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 from cppsim import ReferenceModel
 from support.seeds import slow
 

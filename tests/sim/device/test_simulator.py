@@ -22,7 +22,7 @@ from bitlane_rtl.core import Core
 from bitlane_rtl.engine import Engine
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.system.ports import Hang, Response, Violation
+from bitlane_sim.system import Hang, Response, Violation
 from cppsim.errors import SimulationError
 from support.seeds import slow
 

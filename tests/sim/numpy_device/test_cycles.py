@@ -18,7 +18,7 @@ from bitlane.profile.activity import RecordedCommand, busy_spans, ports, recorde
 from bitlane_boards import boards
 from bitlane_rtl.abi import Lane, Op, register
 from bitlane_sim.campaigns import commands
-from bitlane_sim.numpy_device.memories import OneRam
+from bitlane_sim.numpy_device import OneRam
 from support.commands import RandomCommands
 from support.rtl.records import pack
 from support.seeds import seeds, slow

@@ -20,6 +20,7 @@ from bitlane_boards import boards
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import (
     CONTROL_BASE,
+    FRAME_DATA_BYTES,
     RING_OFFSET,
     Lane,
     Mode,
@@ -28,10 +29,13 @@ from bitlane_rtl.abi import (
     record_words,
     register,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
-from bitlane_sim.numpy_device.counters import PredictedCounters
-from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
-from bitlane_sim.numpy_device.link import NumpyLink, open_link
+from bitlane_sim.numpy_device import (
+    NumpyLink,
+    PredictedCounters,
+    gigabit_line,
+    open_link,
+    serial_line,
+)
 from support.commands import RandomCommands
 from support.docs.pages import ROOT
 from support.processes import succeed

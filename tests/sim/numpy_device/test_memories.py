@@ -16,10 +16,17 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
 from bitlane_sim.bench.sram import three_streams
 from bitlane_sim.campaigns.commands import move
-from bitlane_sim.numpy_device.counters import PredictedCounters, shape_of
-from bitlane_sim.numpy_device.cycles import CommandShape, CounterValues
-from bitlane_sim.numpy_device.memories import Memory, OneRam, RamBanks, SdramRows
-from bitlane_sim.numpy_device.row_sets import RowSets
+from bitlane_sim.numpy_device import (
+    CommandShape,
+    CounterValues,
+    Memory,
+    OneRam,
+    PredictedCounters,
+    RamBanks,
+    RowSets,
+    SdramRows,
+    shape_of,
+)
 from support.commands import RandomCommands
 from support.rtl.records import pack
 from support.seeds import seeds

@@ -19,9 +19,9 @@ from bitlane_sim.campaigns.folder import CircuitOptions
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.numpy_device.interpreter import _BLOCK, Interpreter, Stop
+from bitlane_sim.numpy_device import AddressWalk, Interpreter, Stop
+from bitlane_sim.numpy_device.interpreter import _BLOCK
 from bitlane_sim.numpy_device.operations import nearest
-from bitlane_sim.numpy_device.walk import AddressWalk
 from support import oracle
 from support.commands import RandomCommands
 from support.record import Record

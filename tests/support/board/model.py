@@ -10,8 +10,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import (
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    CONTROL_SIZE,
     FRAME_DATA_BYTES,
     LINK_VERSION,
     RECEIVE_BYTES,

@@ -12,9 +12,8 @@ from bitlane import Device
 from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Family
-from bitlane_boards.pins import PinModel, PinSimulation
-from bitlane_boards.pins.sdram import SdramModel
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.pins import PinModel, PinSimulation, SdramModel
+from bitlane_boards.readback import rtl_model
 
 from .board_builds import readback
 from .session import SILENCE, connect, connect_network, networked, opened, validated

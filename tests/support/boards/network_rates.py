@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from bitlane_boards import boards
-from bitlane_boards.pins.cable import CableFaults
-from bitlane_boards.readback.netlist import rtl_model
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_boards.pins import CableFaults
+from bitlane_boards.readback import rtl_model
+from bitlane_rtl.abi import DATAGRAM_BYTES
 from bitlane_sim.figures import record, write_json
 from support.boards.session import connect_network, networked
 

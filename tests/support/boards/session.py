@@ -12,9 +12,14 @@ from bitlane.links.udp_link import UdpLink
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_boards.board import Board
-from bitlane_boards.pins import PinModel, PinSimulation, SimulatedPort
-from bitlane_boards.pins.network import SimulatedNetwork, SimulatedSocket
-from bitlane_boards.pins.phy import PhySimulation
+from bitlane_boards.pins import (
+    PhySimulation,
+    PinModel,
+    PinSimulation,
+    SimulatedNetwork,
+    SimulatedPort,
+    SimulatedSocket,
+)
 
 SILENCE = 0.05
 """Simulated seconds that a board may be silent; a sound one needs less than a tenth of them."""

@@ -5,7 +5,7 @@ from threading import Condition
 from typing import Any
 
 from bitlane.links.udp_link import UdpLink
-from bitlane_boards.pins.switch import SimulatedSwitch
+from bitlane_boards.pins import SimulatedSwitch
 from support.boards.session import SILENCE
 
 PORT = 50_000

@@ -13,8 +13,7 @@ from cocotbext.eth import GmiiFrame, RgmiiPhy
 from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
 
-from bitlane_rtl.abi import CONTROL_BASE, IDENTITY
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Answer
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
 from support.ethernet.line import HEAD, padded

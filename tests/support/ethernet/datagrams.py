@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
-from bitlane_rtl.abi.datagrams import (
+from bitlane_rtl.abi import (
     BUSY,
     DATAGRAM_BYTES,
     DATAGRAM_RECEIVE_BYTES,
     GOODBYE,
     SESSION_SECONDS,
     TAKE_OVER,
+    Answer,
+    Request,
 )
-from bitlane_rtl.abi.frames import Answer, Request
 from support.board.model import BoardRules
 from support.serial.frames import Reply, asked, reply_in, request, request_bytes, with_crc
 

@@ -6,9 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins import CircuitModel
-from bitlane_boards.pins.phy import PhySimulation
-from bitlane_boards.pins.rgmii import RgmiiPins
+from bitlane_boards.pins import CircuitModel, PhySimulation, RgmiiPins
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.udp_stack import UdpStack
 from support.ethernet.packets import BOARD

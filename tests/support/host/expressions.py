@@ -11,8 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.nodes import (
+from bitlane.compiler import (
     Constant,
     Expression,
     Stored,
@@ -24,6 +23,7 @@ from bitlane.compiler.nodes import (
     widen,
     window,
 )
+from bitlane.compiler.evaluate import evaluate
 from bitlane.driver import Driver, Storage
 from bitlane.lowering import Options, View
 from bitlane_rtl.abi import Op

@@ -20,6 +20,7 @@ from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
+    LINE_STATUS_OFFSET,
     RECORD_BYTES,
     REGISTERS,
     RING_OFFSET,
@@ -28,16 +29,13 @@ from bitlane_rtl.abi import (
     Mode,
     Op,
     Port,
+    Rows,
     Status,
     register,
 )
-from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
-from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration, Search
+from bitlane_sim.numpy_device import ENDLESS, Memory, PredictedCounters, Stop
 from bitlane_sim.numpy_device.control import ControlWindow
-from bitlane_sim.numpy_device.counters import PredictedCounters
-from bitlane_sim.numpy_device.interpreter import ENDLESS, Stop
-from bitlane_sim.numpy_device.memories import Memory
 from support.record import RUBBISH, Record
 from support.watched import WatchedInterpreter
 

@@ -19,7 +19,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from bitlane_rtl.abi.datagrams import STORED_HEADER_BYTES
+from bitlane_rtl.abi import STORED_HEADER_BYTES
 from bitlane_sim.device.link import SimulatorLink
 from support.board.model import Device, Watch
 from support.ethernet.datagrams import NetworkRules

@@ -2,10 +2,20 @@
 
 from collections.abc import Callable, Sequence
 
-from bitlane.compiler.fusion import fuse
-from bitlane.compiler.memory import allocate, write_into
-from bitlane.compiler.nodes import Applied, Expression, Joined, Stored, Widened, broadcast
-from bitlane.compiler.passes import Location, Plan, plan_passes
+from bitlane.compiler import (
+    Applied,
+    Expression,
+    Joined,
+    Location,
+    Plan,
+    Stored,
+    Widened,
+    allocate,
+    broadcast,
+    fuse,
+    plan_passes,
+)
+from bitlane.compiler.memory import write_into
 from bitlane.compiler.stages import compute_in_stages, compute_sums_below
 from bitlane.driver import Driver, Storage
 from bitlane.lowering import View, insert_fences

@@ -7,8 +7,7 @@ from bitlane.links.counts import Counts
 from bitlane.links.datagrams import DatagramLine
 from bitlane.links.line import Batch, Line, Reply
 from bitlane.links.serial_frames import SERIAL
-from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, SEQUENCES, Answer
+from bitlane_rtl.abi import DATAGRAM_RECEIVE_BYTES, RECEIVE_BYTES, SEQUENCES, Answer
 from support.ethernet.datagrams import frames_in
 from support.serial.frames import Asked, asked, request_in
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
 from bitlane.links import Link
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import SESSION_SECONDS
+from bitlane_rtl.abi import CONTROL_BASE, SESSION_SECONDS
 from support.board.line import Fault, ModelLine, ModelPort, ModelSocket
 from support.board.model import MemoryDevice
 

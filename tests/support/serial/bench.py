@@ -12,8 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import LINK_VERSION, SEQUENCES, Answer
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, LINK_VERSION, SEQUENCES, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from cppsim import Model, StorageAccess, StoragePort

@@ -12,9 +12,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import HELLO_BYTES, INTERRUPT_BIT, SEQUENCES, Request
-from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    HELLO_BYTES,
+    INTERRUPT_BIT,
+    LINE_STATUS_OFFSET,
+    SEQUENCES,
+    Request,
+)
 
 DELIMITER = b"\0"
 

@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins.pty import PtyServer
+from bitlane_boards.pins import PtyServer
 
 
 class Store(Enum):

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_boards.pins import GateModel
+from bitlane_boards.pins import LUT, GateModel, Netlist
 from bitlane_boards.pins.gates import SIGNATURES
 from bitlane_boards.pins.model import NUMBER, POINTER, Native, load
-from bitlane_boards.pins.netlist import LUT, Netlist
 
 __all__ = ["COPIES", "FlippedCopies", "FlippedRow"]
 

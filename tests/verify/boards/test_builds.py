@@ -12,7 +12,7 @@ import pytest
 from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.board import Family
-from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow import FLOWS
 from support.boards.board_builds import built
 from support.boards.netlists import built_boards
 from support.boards.small_builds import blinking

@@ -17,7 +17,7 @@ from bitlane.links import remote_link
 from bitlane.links.serial_link import SerialLink
 from bitlane_boards import boards
 from bitlane_boards.pins import PinSimulation, SimulatedPort
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.readback import rtl_model
 from support.board.line import Noise
 from support.verdicts import AT_THE_PINS
 

@@ -8,10 +8,9 @@ import pytest
 
 from bitlane.links.udp_link import UdpLink
 from bitlane_boards import boards
-from bitlane_boards.pins.network import NoAnswerError, SimulatedNetwork
-from bitlane_boards.readback.netlist import rtl_model
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET
+from bitlane_boards.pins import NoAnswerError, SimulatedNetwork
+from bitlane_boards.readback import rtl_model
+from bitlane_rtl.abi import CONTROL_BASE, LINE_STATUS, LINE_STATUS_OFFSET
 from support.boards.session import connect_network, networked
 from support.host.queries import query_of
 from support.verdicts import AT_THE_PINS

@@ -16,7 +16,7 @@ from bitlane.command_line import DONE, main
 from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.readback import rtl_model
 from bitlane_rtl.abi import Op
 from bitlane_sim.campaigns.commands import move
 from support.boards.session import SILENCE, connect_network, networked

@@ -8,8 +8,8 @@ import pytest
 from bitlane import Device
 from bitlane.driver import Driver
 from bitlane.model_file.results import busy_cycles
-from bitlane_boards.pins.cable import CableFaults
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.pins import CableFaults
+from bitlane_boards.readback import rtl_model
 from support.boards.network_rates import BOARD, LINE_RATE, measured
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS

@@ -7,9 +7,8 @@ import pytest
 
 import bitlane
 from bitlane_boards import boards
-from bitlane_boards.pins import PinSimulation
-from bitlane_boards.pins.pty import PtyServer
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.pins import PinSimulation, PtyServer
+from bitlane_boards.readback import rtl_model
 from support.sim.answerer import serving
 
 pytestmark = pytest.mark.slow

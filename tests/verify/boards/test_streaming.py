@@ -8,7 +8,7 @@ import pytest
 from bitlane import Device
 from bitlane.driver import Driver
 from bitlane_boards import boards
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.readback import rtl_model
 from support.boards.session import SILENCE, connect, opened
 from support.verdicts import AT_THE_PINS
 

@@ -10,10 +10,9 @@ import pytest
 import bitlane
 from bitlane.links.udp_link import UdpLink
 from bitlane_boards import boards
-from bitlane_boards.pins.switch import SimulatedSwitch
-from bitlane_boards.pins.udp import UdpServer, bound_socket, serve_all
-from bitlane_boards.readback.netlist import rtl_model
-from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_boards.pins import SimulatedSwitch, UdpServer, bound_socket, serve_all
+from bitlane_boards.readback import rtl_model
+from bitlane_rtl.abi import DATAGRAM_BYTES
 from support.boards.session import networked
 from support.boards.switch import SwitchHosts
 from support.verdicts import AT_THE_PINS

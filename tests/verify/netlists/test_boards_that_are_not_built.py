@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.readback.netlist import rtl_model
+from bitlane_boards.readback import rtl_model
 from support.boards.netlists import BUILT, SLOW
 from support.boards.session import validated
 from support.verdicts import AT_THE_PINS

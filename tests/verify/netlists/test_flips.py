@@ -14,12 +14,14 @@ import pytest
 from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.pins import GateModel, PinModel, PinSimulation
-from bitlane_boards.readback.asc import Bitstream
-from bitlane_boards.readback.ice40 import extract
-from bitlane_boards.readback.netlist import bitstream_model
-from bitlane_boards.readback.pins import board_pins
-from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
+from bitlane_boards.readback import Bitstream, bitstream_model, board_pins, extract
+from bitlane_rtl.abi import (
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    FRAME_DATA_BYTES,
+    RECEIVE_BYTES,
+    register,
+)
 from cppsim.errors import SimulationError
 from flips.copies import Flip, flipped, random_flips
 from flips.exchanges import ExchangeWriter

@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from bitlane_boards.pins import CircuitModel
-from bitlane_boards.pins.sdram import SdramChip, SdramModel, SplitPins
-from bitlane_rtl.abi import register
-from bitlane_rtl.abi.rows import Rows
+from bitlane_boards.pins import CircuitModel, SdramChip, SdramModel, SplitPins
+from bitlane_rtl.abi import Rows, register
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
