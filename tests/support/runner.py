@@ -21,14 +21,17 @@ import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from bitlane_boards.flow import YOSYS, run_tool, silent
+
 from . import durations, rotation, seeds, verdicts
 from .known import KnownModules
-from .seeds import FULL
+from .seeds import FULL, QUICK
 
 # Elaboration allocates many objects, and nearly none of them is garbage so early.
 gc.set_threshold(10_000)
@@ -73,6 +76,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(config.stash[KNOWN])
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile Yosys before workers start it by itself, of which one would end the others' runs."""
+    if session.config.getoption("numprocesses") and settings.get_current_profile_name() != QUICK:
+        with TemporaryDirectory() as folder:
+            run_tool(YOSYS, ["-V"], Path(folder), Path(folder, "log"), silent)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

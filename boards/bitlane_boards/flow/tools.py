@@ -3,6 +3,7 @@
 Every call has a deadline, and no tool runs on after its call.
 """
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -75,11 +76,39 @@ def run_tool(
 ) -> Usage:
     """Run ``tool`` in ``folder``, with its output in ``log``.
 
-    Raises ``ToolError`` if it fails or takes longer than an hour.
+    Its first use compiles it to machine code, while other processes wait. Raises ``ToolError`` if
+    it fails or takes longer than an hour.
     """
+    started = time.monotonic()
+    _compile_once(tool, progress)
+    status, peak = _run(tool, arguments, folder, log, progress)
+    if status:
+        reason = _complaint(log)
+        raise ToolError(f"{tool.command}: {reason} (all of it: {log})", reason)
+    return Usage(time.monotonic() - started, peak)
+
+
+def _compile_once(tool: Tool, progress: Progress) -> None:
+    """Let ``tool`` compile itself if no process has let it do so.
+
+    YoWASP writes the machine code in place. A process that compiles a tool ends those that run it.
+    """
+
+    def compile_alone(folder: Path) -> None:
+        # Not each tool has the option, but each one is compiled before it reads its arguments.
+        _run(tool, ["--version"], folder, folder / "log", progress)
+
+    places = (os.environ.get(name, "") for name in ("YOWASP_CACHE_DIR", "XDG_CACHE_HOME", "HOME"))
+    identity = "\0".join((tool.command, tool.package, version(tool.package), *places))
+    CACHE.cached("tools-compiled", hashlib.sha256(identity.encode()).hexdigest(), compile_alone)
+
+
+def _run(
+    tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: Progress
+) -> tuple[int, int]:
+    """Run ``tool`` to its end. Return its exit code and its peak memory in bytes."""
     (entry,) = entry_points(group="console_scripts", name=tool.command)
     code = f"import sys; from {entry.module} import {entry.attr} as main; sys.exit(main())"
-    started = time.monotonic()
     # YoWASP's runtime makes folders there, which it leaves behind when it is killed.
     with tempfile.TemporaryDirectory(prefix="bitlane-") as scratch:
         with log.open("wb") as output:
@@ -92,15 +121,11 @@ def run_tool(
                 stderr=subprocess.STDOUT,
             )
         try:
-            status, peak = _wait(process, tool, log, started, progress)
+            return _wait(process, tool, log, progress)
         finally:
             if process.returncode is None:
                 process.kill()
                 process.wait()
-    if status:
-        reason = _complaint(log)
-        raise ToolError(f"{tool.command}: {reason} (all of it: {log})", reason)
-    return Usage(time.monotonic() - started, peak)
 
 
 def _beginning(log: Path) -> bytes:
@@ -109,11 +134,11 @@ def _beginning(log: Path) -> bytes:
 
 
 def _wait(
-    process: "subprocess.Popen[bytes]", tool: Tool, log: Path, started: float, progress: Progress
+    process: "subprocess.Popen[bytes]", tool: Tool, log: Path, progress: Progress
 ) -> tuple[int, int]:
     """Wait for ``process``. Return its exit code and its peak memory in bytes."""
     compiles = False
-    reported = started
+    started = reported = time.monotonic()
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
