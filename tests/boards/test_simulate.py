@@ -180,7 +180,7 @@ def test_stopped_while_it_serves_is_no_error_but_before_it_is(
     monkeypatch.setattr(
         "bitlane_boards.pins.PinSimulation", lambda *_: SimpleNamespace(cycle=0, framing_errors=0)
     )
-    monkeypatch.setattr("bitlane_boards.pins.pty.PtyServer", lambda *_: server)
+    monkeypatch.setattr("bitlane_boards.pins.PtyServer", lambda *_: server)
     server.serve = interrupted
     ended = run("simulate", "hx8k")
     assert (ended.code, ended.out) == (0, "/dev/pts/9\n")
