@@ -80,7 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile Yosys before workers start it by itself, of which one would end the others' runs."""
-    if session.config.getoption("numprocesses") and settings.get_current_profile_name() != QUICK:
+    workers = session.config.getoption("numprocesses", 0)
+    if workers and settings.get_current_profile_name() != QUICK:
         with TemporaryDirectory() as folder:
             run_tool(YOSYS, ["-V"], Path(folder), Path(folder, "log"), silent)
 
