@@ -114,14 +114,13 @@ class FrameParser(wiring.Component):
     """Stores the packets of requests of ARP, of echo requests of ICMP and of UDP datagrams.
 
     A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all, and
-    so may a query of `abi.queries`. The
-    source is the MAC address of one station, not of a group, to which an answer would go. A tag of
-    VLAN 0, which has only a priority (IEEE 802.1Q-2022, 9.6), is removed; other tags are dropped.
-    IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
-    UDP or ICMP, must be right; in UDP, 0 means that there is none. The lengths must agree: UDP's is
-    that of IPv4 less 20, which is 1,500 at most, and the frame has at least as many bytes. A
-    datagram without data is dropped, and one whose source port is the board's: two boards would
-    answer each other for ever.
+    so may a query of `abi.queries`. The source, to which an answer would go, is the MAC address of
+    one station, not of a group. A tag of VLAN 0, which has only a priority (IEEE 802.1Q-2022, 9.6),
+    is removed; frames with other tags are dropped. IPv4 headers have no options, and datagrams are
+    not fragments. The checksum of IPv4, and that of UDP or ICMP, must be right; in UDP, 0 means
+    that there is none. The lengths must agree: UDP's is that of IPv4 less 20, which is 1,500 at
+    most, and the frame has at least as many bytes. A datagram without data is dropped, and one
+    whose source port is the board's: two boards would answer each other for ever.
 
     Parameters
     ----------
