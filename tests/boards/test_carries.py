@@ -9,8 +9,9 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable, Module, Signal
 
-from bitlane_boards.flow import YOSYS, ToolError, run_tool, shorten
+from bitlane_boards.flow import YOSYS, shorten
 from bitlane_boards.flow.carries import bare
+from bitlane_boards.flow.tools import ToolError, run_tool
 from support.seeds import seeds
 
 pytestmark = pytest.mark.any_face

@@ -18,7 +18,8 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 
 from bitlane_boards.board import Family
-from bitlane_boards.flow import FLOWS, YOSYS, run_tool, silent
+from bitlane_boards.flow import FLOWS, YOSYS
+from bitlane_boards.flow.tools import run_tool, silent
 from bitlane_boards.pins import GateModel, Netlist, PinSimulation
 from bitlane_boards.readback import (
     BoardPin,

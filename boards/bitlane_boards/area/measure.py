@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median_low
 
-from ..flow import YOSYS, Cells, ToolError
-from ..flow.tools import Progress, require
+from ..flow import YOSYS, Cells
+from ..flow.tools import Progress, ToolError, require
 from .chips import CHIPS
 from .designs import Design
 from .peers import PEERS, Peer

@@ -14,8 +14,8 @@ from typing import Any
 from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 from amaranth.lib import wiring
 
-from ..flow import YOSYS, Cells, Tool, ToolError, run_tool
-from ..flow.tools import Progress
+from ..flow import YOSYS, Cells, Tool
+from ..flow.tools import Progress, ToolError, run_tool
 from .chips import Chip
 from .wrapper import CORE, OutOfContext
 

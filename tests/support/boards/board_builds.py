@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
-from bitlane_boards.flow import silent
 from bitlane_boards.flow.build import Build, build
+from bitlane_boards.flow.tools import silent
 from bitlane_boards.pins import PinModel
 from bitlane_boards.readback import bitstream_model, netlist_model
 from bitlane_sim.builds import CACHE

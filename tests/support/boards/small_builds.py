@@ -15,8 +15,9 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib import io
 
 from bitlane_boards.board import Board
-from bitlane_boards.flow import FLOWS, Tool, run_tool, shorten, silent
+from bitlane_boards.flow import FLOWS, Tool, shorten
 from bitlane_boards.flow.platform import leds, load_platform
+from bitlane_boards.flow.tools import run_tool, silent
 from bitlane_boards.pins import PinSimulation
 from bitlane_boards.readback import BoardPin, Side
 from bitlane_sim.builds import CACHE
