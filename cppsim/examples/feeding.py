@@ -74,24 +74,24 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=1 << 8, metavar="N")
     options = parser.parse_args()
     try:
+        cycles = counted(options.cycles, "cycles", 1)
         batch = Batch(Crc32(), options.instances, options.backend)
-        shape = batch.instances, counted(options.cycles, "cycles", 1)
     except SimulationError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
-    data = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+    data = np.random.default_rng(1).integers(0, 256, (batch.instances, cycles), np.uint8)
     crcs = np.array([zlib.crc32(row) for row in data], np.uint64)
     program = fed(data)
     encoded = program.encoded(batch.description.ports, batch.instances)
-    zeros = np.full(options.instances, zlib.crc32(bytes(options.cycles)), np.uint64)
-    alone = Program().step(options.cycles).get("crc")
-    print(f"{options.instances:,} instances, {options.cycles:,} cycles, {batch.backend}")
+    zeros = np.full(options.instances, zlib.crc32(bytes(cycles)), np.uint64)
+    alone = Program().step(cycles).get("crc")
+    print(f"{options.instances:,} instances, {cycles:,} cycles, {batch.backend}")
     for name, run, expected in (
         ("fed", lambda: batch.run(program), crcs),
         ("fed by an encoded program", lambda: batch.run_encoded(encoded), crcs),
         ("not fed", lambda: batch.run(alone), zeros),
     ):
         print(
-            f"{name:28}{fed_rate(batch, options.cycles, run, expected) / 1e6:12,.0f} M/s",
+            f"{name:28}{fed_rate(batch, cycles, run, expected) / 1e6:12,.0f} M/s",
             flush=True,
         )
 

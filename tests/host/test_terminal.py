@@ -168,7 +168,7 @@ class PseudoTerminal:
 
     def wait_for(self, pattern: str) -> None:
         """Wait until the text matches ``pattern``: a device that takes as long as this."""
-        deadline = monotonic() + 60
+        deadline = monotonic() + 20
         while not re.search(pattern, self.read(0.01)):
             assert monotonic() < deadline, f"shown: {self.text!r}"
 

@@ -58,8 +58,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def leave_only(names: Container[str], patch: pytest.MonkeyPatch) -> None:
     """Let validations make the checks with these names alone."""
-    steps = report._steps
-    patch.setattr(report, "_steps", lambda session: [x for x in steps(session) if x.name in names])
+    every = report.steps_of
+    patch.setattr(report, "steps_of", lambda at: [x for x in every(at) if x.name in names])
 
 
 def small(kind: type[ModelLink] = ModelLink, **changes: Any) -> ModelLink:

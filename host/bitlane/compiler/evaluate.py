@@ -54,7 +54,7 @@ def _evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
 
 
 def assign(driver: Driver, target: Stored, value: Expression) -> None:
-    """Write ``value``, which broadcasts, over ``target``, as if it had been computed before.
+    """Write ``value``, which broadcasts, over ``target``, as if ``value`` had been computed before.
 
     No two elements of ``target`` may share a byte. The last operation writes there itself where
     it can. Everything else that needs the old elements must have been evaluated. Raises as

@@ -32,7 +32,7 @@ def validate(session: Session, write_line: Callable[[str], object]) -> bool:
     Only a device that does not answer any more ends the validation, with a line that reports it.
     """
     started = perf_counter()
-    steps = list(_steps(session))
+    steps = list(steps_of(session))
     failed: list[str] = []
     for number, step in enumerate(steps):
         session.restart(step.name)
@@ -67,7 +67,8 @@ def validate(session: Session, write_line: Callable[[str], object]) -> bool:
     return True
 
 
-def _steps(session: Session) -> Iterator[_Step]:
+def steps_of(session: Session) -> Iterator[_Step]:
+    """Yield the steps that the circuit of ``session`` can take, in their order."""
     yield _Step("link", check_link)
     yield _Step("known answers", check_answers)
     yield _Step("memory", check_memory)

@@ -193,8 +193,8 @@ x >> True
 1 << x
 [xp.bitwise_invert(x), xp.bitwise_and(x, z), xp.bitwise_or(x, z), xp.bitwise_xor(x, z)]
 [xp.bitwise_left_shift(x, z), xp.bitwise_right_shift(x, z)]
+[np.trim_zeros(np.concatenate([x ^ x, x | 1, x ^ x]), trim) for trim in ("f", "b", "fb")]
 np.trim_zeros(x & 1)
-np.trim_zeros(x & 1, "b")
 np.nonzero(x & 1)
 np.flatnonzero(x & 1)
 np.extract(x & 1, x)
