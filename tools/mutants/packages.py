@@ -154,6 +154,7 @@ _CPPSIM = {
     "batch/bitslice/": ("cppsim/tests/batch/bitslice", "cppsim/tests/batch/test_batch.py"),
     "cpp/simulation.py": ("cppsim/tests/cpp", "cppsim/tests/test_engine.py"),
     "model/build.py": ("cppsim/tests/compiling/test_toolchain.py",),
+    "model/ports.py": ("cppsim/tests/model", "cppsim/tests/batch/test_values.py"),
     "model/program.py": ("cppsim/tests/model", "cppsim/tests/batch/test_batch.py"),
     "native/counters.py": ("cppsim/tests/coverage/test_coverage.py",),
     "netlist/": ("cppsim/tests/netlist", "cppsim/tests/cpp/test_fuzz.py"),

@@ -224,6 +224,10 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
         batch.export(tmp_path / "late", program)
 
 
+def _counting(**options: Any) -> Batch:
+    return Batch(Counter(), 1, "threads", **options)
+
+
 def _repeated(times: int) -> Program:
     program = Program()
     with program.repeat(times):
@@ -272,11 +276,11 @@ def _nested(*times: int) -> Program:
         (lambda x: Batch(Counter(), 0), "instances: 0; expected a whole number from 1 on"),
         (lambda x: Batch(Counter(), 1, "gpu"), "'gpu'; there are: auto, threads, threads:NUMBER"),
         (lambda x: Batch(Counter(), 1 << 50, "threads"), r"instances take .*: run \d+ at a time"),
-        (lambda x: Batch(Counter(), 1, expose=["a.b"]), "no signal 'a.b'"),
-        (lambda x: Batch(Counter(), 1, clocks=["fast"]), "no clock domain 'fast'; there are: sync"),
-        (lambda x: Batch(Counter(), 1, expose="count"), "expose: 'count'; expected a list of nam"),
-        (lambda x: Batch(Counter(), 1, clocks="sync"), "clocks: 'sync'; expected a list of names"),
-        (lambda x: Batch(loop(), 1), "[Cc]ombinational"),
+        (lambda _: _counting(expose=["a.b"]), "no signal 'a.b'"),
+        (lambda _: _counting(clocks=["fast"]), "no clock domain 'fast'; there are: sync"),
+        (lambda _: _counting(expose="count"), "expose: 'count'; expected a list of nam"),
+        (lambda _: _counting(clocks="sync"), "clocks: 'sync'; expected a list of names"),
+        (lambda _: Batch(loop(), 1, "threads"), "[Cc]ombinational"),
     ],
 )
 def test_a_wrong_request_is_an_error_of_one_line(
