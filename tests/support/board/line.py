@@ -249,6 +249,7 @@ class ModelPort(ModelLine):
 
     def read(self, size: int, /) -> bytes:
         assert self.timeout is not None
+        assert size == max(1, self.in_waiting), "read asks for all that waits, and at least a byte"
         if not self._wait(self.timeout):
             return b""
         result = b""
