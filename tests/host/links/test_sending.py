@@ -382,3 +382,10 @@ def test_unanswered_packets_of_a_stream_are_in_flight_afterwards() -> None:
     assert len(sender.batches(transfers)) == 1
     later = flight.batches[1]
     assert (later.first, later.packets, later.transmission) == (7 + 3 * 10, 4, 11)
+
+
+def test_a_board_that_buffers_one_packet_has_one_unanswered() -> None:
+    sender = Sender(LINE, InFlight(7), 1 << 11, Counts())
+    ahead = sender.ahead(TransferQueue([(BASE, memoryview(bytes(20 * FULL)))]), STREAM_PACKETS)
+    assert ahead is not None
+    assert (ahead[0].packets, ahead[1]) == (20, 1)
