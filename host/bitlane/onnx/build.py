@@ -12,7 +12,7 @@ from ..api.device import Device
 from ..arrays import Array
 from ..arrays.value import Value
 from ..compiler import Applied, Expression, Joined, Viewed, Widened, apply
-from ..compiler.nodes import HostSum
+from ..compiler.nodes import HostSum, operands_first
 from ..errors import LayoutError, ShapeError
 from .model import BitNode, DeviceGroup
 
@@ -73,15 +73,33 @@ def build_group(
             raise LayoutError(f"{node.label}: {error}") from None
         assert made.dtype == node.dtype, node.label
         operands[node.output] = made
-    results, taken = [], {value.node for value in sources}
+    roots: dict[Expression, np.dtype[Any]] = {}
+    taken = {value.node for value in sources}
     for name in group.outputs:
         root, dtype = operands[name].node, operands[name].dtype
         if root in taken or not _is_separate(root):
             # Writing to one array must not change another, or an element that it repeats.
             root = apply(Op.COPY, root)
         taken.add(root)
-        results.append(Array(Value(device, dtype, root, sources)))
-    return results
+        roots[root] = dtype
+    return [Array(value) for value in _values_of(roots, place)]
+
+
+def _values_of(roots: Mapping[Expression, np.dtype[Any]], place: Workplace) -> list[Value]:
+    """Return the values of ``roots``, each made from those that its expression holds.
+
+    One that is computed serves the others, which have to be computed before it is written to.
+    """
+    made: dict[Expression, Value] = {}
+    held: dict[Expression, frozenset[Expression]] = {}
+    for node in operands_first(list(roots)):
+        below = frozenset[Expression]().union(*(held[each] for each in node.operands))
+        held[node] = below
+        if node in roots:
+            sources = [*place.sources, *(made[each] for each in below)]
+            made[node] = Value(place.device, roots[node], node, sources)
+            held[node] = below | {node}
+    return [made[root] for root in roots]
 
 
 def _is_separate(node: Expression) -> bool:
