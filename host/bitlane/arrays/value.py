@@ -209,8 +209,8 @@ class Value:
         """The values that wait for it, directly or not, while it is pending."""
         self.sources: _Group[Value] = set()
         """The pending values that it waits for, directly or not."""
-        self.keepalive: list[Expression] = []
-        """The nodes of its sources, held until it is computed."""
+        self.keepalive: list[Expression | Storage] = []
+        """The nodes of its sources, held until it is computed, and freed memory that it reads."""
         self.operations = 0
         """Operations that it waits for; those that two sources share count twice."""
         self.readonly = readonly
@@ -371,15 +371,27 @@ def changing(
 def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
     """Compute all values that need the bytes of ``storage`` as they are, except for ``but``.
 
-    Any bit may be 1 then. Raises as `compute` does.
+    Those that read freed memory, too, can never be computed. Any bit may be 1 then. Raises as
+    `compute` does.
     """
     usage = usage_of(storage)
     with _guard:
         waiting = [value for value in members(usage.waiting) if value is not but]
-    compute(*waiting)
+        left = [value for value in waiting if not _is_lost(value)]
+    compute(*left)
     with _guard:
         usage.waiting.difference_update(map(ref, waiting))
         usage.bits = None
+
+
+def _is_lost(value: Value) -> bool:
+    """Return whether ``value`` reads freed memory: computing it raises ``FreedError`` from now on.
+
+    Without the freed memory it might be computed again, but from bytes that have been changed.
+    """
+    freed = [storage for storage in members(value.storages) if storage.closed]
+    value.keepalive += freed
+    return bool(freed)
 
 
 def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:

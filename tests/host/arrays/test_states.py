@@ -109,6 +109,26 @@ def test_freed_memory(device: Device) -> None:
     assert "freed" in repr(x)
 
 
+@pytest.mark.parametrize("operator", [False, True])
+def test_what_waits_for_freed_memory_keeps_no_array_from_changes(
+    operator: bool, device: Device
+) -> None:
+    a = random(5, "u1")
+    x, other = device.asarray(a), device.asarray(a)
+    freed = x ^ 1 if operator else other
+    lost, whole = x & freed, ~x
+    later = lost ^ 3
+    bitlane.compute(freed)
+    freed.free()
+    x ^= 7
+    assert same(x.get(), a ^ 7)
+    assert same(whole.get(), ~a)
+    del freed, other
+    for pending in (lost, later):
+        with pytest.raises(FreedError, match="memory has been freed"):
+            pending.get()
+
+
 def test_arrays_of_two_devices(device: Device) -> None:
     other = model()
     a = random(5, "u1")
