@@ -63,7 +63,7 @@ def sum_elements(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: boo
             key = tuple([0 if axis in chosen else slice(None) for axis in range(len(value.shape))])
             node = index_node(node, key)
         return value.derived(apply(Op.COPY, node), kind)
-    node, weight = _without_repeats(value.node, chosen)
+    node, weight = without_repeats(value.node, chosen)
     return _Sum(value, chosen, kind, keep).of(_planes(value, node, weight))
 
 
@@ -75,7 +75,7 @@ def sum_ones(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -
     chosen = chosen_axes(axes, len(value.shape))
     most = 1 if value.dtype.kind == "b" else 8 * value.dtype.itemsize
     kind = sum_type(dtype, most * prod(value.shape[axis] for axis in chosen))
-    node, weight = _without_repeats(value.node, chosen)
+    node, weight = without_repeats(value.node, chosen)
     return _Sum(value, chosen, kind, keep).of([(apply(Op.COUNT, node), weight)])
 
 
@@ -110,7 +110,7 @@ class _Sum:
         return value.derived(total, self.kind)
 
 
-def _without_repeats(node: Expression, axes: Sequence[int]) -> tuple[Expression, int]:
+def without_repeats(node: Expression, axes: Sequence[int]) -> tuple[Expression, int]:
     """Return ``node`` with one of the elements that repeat along ``axes``, and their number."""
     repeated = [axis for axis in axes if node.shape[axis] > 1 and not node.strides[axis]]
     if not repeated or 0 in node.shape:

@@ -32,7 +32,7 @@ from .elementwise import (
     reduce_axes,
     to_device,
 )
-from .sums import sum_elements, sum_rows
+from .sums import sum_elements, sum_rows, without_repeats
 from .transfers import download
 from .value import DeviceLike, Value
 
@@ -231,14 +231,16 @@ def any_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
 
     ``keep``: the axes stay, with one element.
     """
-    node = floats.magnitude(value.node, value.dtype)
-    return _test_along(value, node, axes, keep=keep, negate=False)
+    once = _without_repeats(value, axes)
+    node = floats.magnitude(once.node, value.dtype)
+    return _test_along(once, node, axes, keep=keep, negate=False)
 
 
 def all_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
     """Return whether all elements along ``axes``, all for None, are not 0; see `any_true`."""
-    node = is_true(value, negate=True).node
-    return _test_along(value, node, axes, keep=keep, negate=True)
+    once = _without_repeats(value, axes)
+    node = is_true(once, negate=True).node
+    return _test_along(once, node, axes, keep=keep, negate=True)
 
 
 def count_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
@@ -261,6 +263,12 @@ def arrays_equal(device: DeviceLike, a: Operand, b: Operand) -> bool:
         differences = Value(device, x.dtype, apply(Op.XOR, x.node, y.node), (x, y))
     one = _join(differences.node, range(len(differences.shape)), device.driver.geometry)
     return not download(differences.derived(one, np.dtype(f"u{one.itemsize}"))).item()
+
+
+def _without_repeats(value: Value, axes: Axes) -> Value:
+    """Return ``value`` with one of the elements that repeat along ``axes``. `ShapeError`."""
+    node, _ = without_repeats(value.node, reduced_axes(axes, len(value.shape)))
+    return value if node is value.node else value.derived(node)
 
 
 def _test_along(value: Value, node: Expression, axes: Axes, *, keep: bool, negate: bool) -> Value:

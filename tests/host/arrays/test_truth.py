@@ -134,6 +134,16 @@ def test_a_row_whose_truth_fits_a_sum_may_have_elements_that_do_not(kind: str) -
         assert not np.isnan(y).any()
 
 
+@pytest.mark.parametrize("kind", ["?", "u1", "f4"])
+def test_repeated_elements_are_tested_once(kind: str, device: Device) -> None:
+    a = np.array([[0], [1]], kind)
+    wide = device.asarray(a).broadcast_to((3, 2, 1 << 40))
+    for truth, wanted in ((np.any, a.any()), (np.all, a.all())):
+        assert truth(wide).tolist() == wanted
+        assert truth(wide, axis=2).tolist() == [[False, True]] * 3
+        assert truth(wide, axis=(0, -1), keepdims=True).tolist() == [[[False], [True]]]
+
+
 def test_differences_of_long_rows_are_not_stored() -> None:
     a = random(40000, "u1")
     device = model(memory_bytes=3 * a.nbytes, length_bits=12)
