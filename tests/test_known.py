@@ -1,6 +1,8 @@
 """Tests of stored modules: the files on which their results depend, and when they run."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
-from support.inputs import Inputs
+from support.inputs import Inputs, tools
 from support.processes import run_python
 from support.rotation import REPLAY
 
@@ -43,7 +45,7 @@ FILES = {
     "tests/host/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_circuit",
     "tests/boards/test_flow.py": "import bitlane, pytest\npytestmark = pytest.mark.any_face",
     "tests/boards/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_rtl",
-    "tests/docs/test_page.py": "import pytest\nPAGE = __file__, pytest.mark.reads('docs/page.md')",
+    "tests/docs/test_page.py": "PAGE = __file__\npytestmark = pytest.mark.reads('docs/page.md')",
     "tests/docs/test_pages.py": "PAGES = __file__",
     "rtl/bitlane_rtl/abi.py": "",
     "rtl/bitlane_rtl/datapath/writer.py": "",
@@ -156,6 +158,77 @@ def test_a_module_depends_on_the_versions_of_all_tools(
 ) -> None:
     monkeypatch.setattr("support.inputs.tools", lambda: ["yosys 2"])
     assert not set(before.values()) & set(digests(project).values())
+
+
+def test_an_imported_file_counts_though_git_ignores_it(project: Path, tmp_path: Path) -> None:
+    helper, ignored = project / "tests/support/other.py", project / ".git/info/exclude"
+    found = set[str]()
+    for text in ("", "# other"):
+        ignored.write_text("other.py\ntest_named.py\n")
+        helper.write_text(text)
+        inputs = Inputs(project)
+        found.add(inputs.digest(project / "tests/alone/test_alone.py"))
+        assert not inputs.knows(project / "tests/alone/test_named.py")
+    ignored.write_text("")
+    helper.write_text(FILES["tests/support/other.py"] + "\n")
+    assert len(found) == 2
+
+
+def test_a_file_that_becomes_executable_or_tracked_is_another(
+    project: Path, before: dict[str, str]
+) -> None:
+    name = "docs/page.md"
+    (project / name).chmod(0o755)
+    executable = digests(project)
+    (project / name).chmod(0o644)
+    subprocess.run(["git", "add", name], cwd=project, check=True)
+    tracked = digests(project)
+    subprocess.run(["git", "rm", "--quiet", "--cached", name], cwd=project, check=True)
+    for after in (executable, tracked):
+        changed = {name for name in MODULES if before[name] != after[name]}
+        assert changed == {OF_A_PAGE, *OF_EVERYTHING}
+    assert digests(project) == before
+
+
+@pytest.mark.parametrize(
+    ("mark", "holds"),
+    [
+        ("pytestmark = [pytest.mark.any_face]", True),
+        ("@pytest.mark.any_face\ndef test_one(): pass", False),
+        ("ONE = pytest.param(1, marks=pytest.mark.any_face)", False),
+    ],
+)
+def test_a_mark_of_one_test_is_none_of_the_module(project: Path, mark: str, holds: bool) -> None:
+    module = project / "tests/host/test_driver.py"
+    module.write_text(f"import bitlane, pytest\n{mark}\n")
+    array = project / "host/bitlane/arrays/array.py"
+    found = set[str]()
+    for text in ("# other", "\n"):
+        array.write_text(text)
+        found.add(Inputs(project).digest(module))
+    module.write_text(FILES["tests/host/test_driver.py"] + "\n")
+    assert len(found) == (1 if holds else 2)
+
+
+def test_names_that_are_computed_are_refused(project: Path) -> None:
+    module = project / "tests/host/test_driver.py"
+    module.write_text("PAGES = ()\npytestmark = pytest.mark.reads(*PAGES)\n")
+    with pytest.raises(ValueError, match=r"reads\(\*PAGES\); expected names in quotes"):
+        Inputs(project).digest(module)
+    module.write_text(FILES["tests/host/test_driver.py"] + "\n")
+
+
+def test_another_version_of_a_program_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "iverilog"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    found = set[str]()
+    for text in ("one", "other"):
+        program.write_text(text)
+        program.chmod(0o755)
+        found |= {each for each in tools() if each.startswith("iverilog")}
+    assert len(found) == 2
 
 
 COUNTING = """
@@ -303,6 +376,60 @@ def test_a_module_with_a_skipped_test_runs_again(counting: Counting) -> None:
     counting.path.write_text(COUNTING + "    pytest.skip('no such tool')\n")
     assert counting.run() == "12"
     assert counting.run() == "12"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["", "PYTEST_ADDOPTS"])
+def test_a_run_with_other_options_is_another(
+    counting: Counting, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable:
+        monkeypatch.setenv(variable, "--setup-plan")
+    assert counting.run(*([] if variable else ["--setup-plan"])) == "", "tests seem to pass"
+    monkeypatch.delenv(variable, raising=False)
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+def test_a_module_of_which_an_earlier_run_left_less_to_do_runs_again(
+    counting: Counting, tmp_path: Path
+) -> None:
+    passed = tmp_path / "passed.json"
+    (tmp_path / ".gitignore").write_text("*.json\nran\ncache\n__pycache__\n")
+    words = ("--except-passed", str(passed))
+    passed.write_text('["tests/test_counting.py::test_number[1]"]')
+    assert counting.run(*words) == "2"
+    assert counting.run(*words, code=NOTHING_RAN) == ""
+    passed.write_text("[]")
+    assert counting.run(*words) == "12"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [None, "", "3"])
+def test_a_record_that_cannot_be_read_is_told_in_a_line(
+    counting: Counting, tmp_path: Path, text: str | None
+) -> None:
+    passed = tmp_path / "passed.json"
+    if text is not None:
+        passed.write_text(text)
+    counting.run("--except-passed", str(passed), code=pytest.ExitCode.USAGE_ERROR)
+    assert re.search(
+        r"^ERROR: --except-passed: \S+passed\.json: .*; `make test RECORD=FOLDER` writes it$",
+        counting.printed,
+        flags=re.M,
+    )
+    assert "Traceback" not in counting.printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("git", ["none", "ignores it"])
+def test_what_git_does_not_know_always_runs(counting: Counting, git: str, tmp_path: Path) -> None:
+    if git == "none":
+        shutil.rmtree(tmp_path / ".git")
+    else:
+        (tmp_path / ".gitignore").write_text("*\n")
+    for _ in range(2):
+        assert counting.run() == "12"
 
 
 @pytest.mark.slow

@@ -7,13 +7,16 @@ that these import, at any level. Of the product it depends on whole folders:
 |---|---|
 | ``bitlane_rtl`` | `rtl` |
 | ``cppsim`` | `cppsim/src` |
-| another package, ``subprocess``, ``importlib``, or it names ``sys.executable`` | `PRODUCT` |
+| another package, ``subprocess``, ``runpy``, or it names ``sys.executable`` | `PRODUCT` |
 | a file of `RUNNER`; or ``__file__`` is in its text | all files that git knows |
 
 The contracts in ``pyproject.toml`` say that the first two import no other package. The others load
 one another by name, as devices and commands, which no import shows.
 
 Files of cppsim, a project of its own, depend on no folder outside it.
+
+The marks of a module are those that its ``pytestmark`` names. Files that git ignores count only
+where they are imported; a module that git ignores has no digest.
 
 A module with the mark ``any_circuit`` tests a tool on any circuit, one with ``any_rtl`` a tool that
 never looks into `rtl`, and one with ``any_face`` what lies below or beside the faces of the host:
@@ -22,7 +25,8 @@ the folders of the mark in `MARKS` do not count.
 A module with the mark ``reads(*names)`` reads no files by ``__file__``, its own or that of a module
 which it imports, but those of `PRODUCT` and ``names``, files and folders.
 
-Versions of Python, of all installed distributions and of the C++ compiler are part of each digest.
+Versions of Python, of all installed distributions and of the C++ compiler are part of each digest,
+and the programs and the variables of the environment that tests obey.
 """
 
 import ast
@@ -68,16 +72,26 @@ MARKS = {
 READS = "pytest.mark.reads"
 """The mark that names the files and folders which a module reads."""
 
-OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
+OTHERS = {
+    *("bitlane", "bitlane_boards", "bitlane_sim"),
+    *("asyncio", "importlib", "multiprocessing", "runpy", "subprocess"),
+}
 """Packages that may load any other."""
 
 SETTINGS = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "conftest.py")
 """Files of the project's folder that pytest obeys, or would."""
 
-PROGRAMS = ("gcc", "g++", "clang", "iverilog", "verilator", "node", "dot")
-"""Programs of the system that tests run, and of which only the place counts."""
+PROGRAMS = (
+    *("clang", "dot", "g++", "gcc", "git", "iverilog", "make", "node", "sh", "verilator", "vvp"),
+)
+"""Programs of the system that tests run: their place, size and time of change count."""
 
-VARIABLES = ("BITLANE", "CPPSIM", "CXX", "CC", "CFLAGS", "PYTHON", "ZIG")
+VARIABLES = (
+    *("AMARANTH", "BITLANE", "CPPSIM", "FAISS", "OPENFPGALOADER", "YOSYS", "YOWASP", "ZIG"),
+    *("CC", "CFLAGS", "CPATH", "CPLUS", "CPPFLAGS", "CXX", "C_INCLUDE", "LD", "LIBRARY_PATH"),
+    *("COLUMNS", "FORCE_COLOR", "HOME", "LANG", "LC_", "NO_COLOR", "TMPDIR", "TZ", "XDG_CACHE"),
+    *("PYTEST_ADDOPTS", "PYTEST_DISABLE", "PYTEST_PLUGINS", "PYTHON"),
+)
 """Starts of environment variables that count."""
 
 ROOTS = ("tools", "tests", "cppsim/tools", "cppsim/tests", "cppsim/examples")
@@ -100,21 +114,41 @@ _OF_THE_RUNNER = {f"support.{name}" for name in _ALONE}
 class Inputs:
     """The files that git knows in ``root``, as they are on disk now, and what depends on them.
 
-    Raises ``OSError`` or ``subprocess.CalledProcessError`` without git or outside a repository.
+    What needs git raises ``OSError`` or ``subprocess.CalledProcessError`` without it or outside a
+    repository.
     """
 
     def __init__(self, root: Path) -> None:
+        self._root, self._roots = root, [root / each for each in ROOTS]
+        self._read = functools.cache(_File)
+        self._imported = functools.cache(self._import)
+
+    @functools.cached_property
+    def _sums(self) -> dict[str, str]:
+        """The content of each file, whether it can be executed, and whether git tracks it."""
         listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=root,
+            ["git", "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard"],
+            cwd=self._root,
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        self._root, self._roots = root, [root / each for each in ROOTS]
-        self._sums = {name: _sum(root / name) for name in sorted(listed.split("\0")) if name}
-        self._tools = tools()
-        self._read = functools.cache(_File)
+        entries = (entry.split(" ", 1) for entry in sorted(listed.split("\0")) if entry)
+        return {name: f"{state == '?'} {_sum(self._root / name)}" for state, name in entries}
+
+    @functools.cached_property
+    def _tools(self) -> list[str]:
+        return tools()
+
+    def knows(self, module: Path) -> bool:
+        """Return whether git knows the file ``module``, and so sees it change."""
+        return str(module.relative_to(self._root)) in self._sums
+
+    def of_tests(self, module: Path) -> str:
+        """Return the SHA-256 of ``module`` and the other files of tests that take part in it."""
+        files = self._closure([module, *self._conftests(module)])
+        sums = (f"{os.path.relpath(file, self._root)} {_sum(file)}" for file in sorted(files))
+        return hashlib.sha256("\n".join(sums).encode()).hexdigest()
 
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on.
@@ -133,7 +167,8 @@ class Inputs:
         names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
         names = {name for name in names if not _is_below(name, self._read(module).left_out)}
-        parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
+        sums = ((name, self._sums.get(name) or _sum(self._root / name)) for name in sorted(names))
+        parts = [*self._tools, *map(" ".join, sums)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _places(self, file: Path) -> set[str]:
@@ -157,11 +192,14 @@ class Inputs:
         while left:
             file = left.pop()
             found.add(file)
-            read = self._read(file)
-            imported = {path for name in read.imports for path in self._files_of(file, name)}
-            imported |= {path for name in read.named for path in self._named(name)}
-            left |= imported - found - runner
+            left |= self._imported(file) - found - runner
         return found
+
+    def _import(self, file: Path) -> set[Path]:
+        """Return the files below `ROOTS` that ``file`` imports or names."""
+        read = self._read(file)
+        imported = {path for name in read.imports for path in self._files_of(file, name)}
+        return imported | {path for name in read.named for path in self._named(name)}
 
     def _files_of(self, importer: Path, name: str) -> Iterator[Path]:
         """Yield the files that an import of ``name`` runs, if they are below `ROOTS`."""
@@ -207,21 +245,33 @@ class _File:
         self.imports, self.named = set[str](), set[str]()
         self.left_out = set[str]()
         self.reads: set[str] | None = None
-        for node in ast.walk(ast.parse(text)):
+        tree = ast.parse(text)
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and "pytestmark" in map(
+                ast.unparse, statement.targets
+            ):
+                self._note_marks(path, statement.value)
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self.imports |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 base = "." * node.level + (node.module or "")
                 dot = "." if node.module else ""
                 self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == READS:
-                inside = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-                self.reads = set(map(str, inside))
-            elif isinstance(node, ast.Attribute):
-                self.left_out |= MARKS.get(node.attr, set())
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self.named |= {node.value} if _NAME.fullmatch(node.value) else set()
         self.places = self._places(text)
+
+    def _note_marks(self, path: Path, marks: ast.expr) -> None:
+        for node in ast.walk(marks):
+            if isinstance(node, ast.Attribute):
+                self.left_out |= MARKS.get(node.attr, set())
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == READS:
+                try:
+                    self.reads = {name for each in node.args for name in _names(each)}
+                except ValueError:
+                    told = f"{path}: {ast.unparse(node)}; expected names in quotes"
+                    raise ValueError(told) from None
 
     def _places(self, text: str) -> set[str]:
         if "__file__" in text or self.imports & _OF_THE_RUNNER:
@@ -232,6 +282,13 @@ class _File:
         return {place for name in packages & ALONE.keys() for place in ALONE[name]}
 
 
+def _names(argument: ast.expr) -> tuple[str, ...]:
+    """Return the texts of ``argument``, which may have a star. Raises ``ValueError``."""
+    if isinstance(argument, ast.Starred):
+        return tuple(ast.literal_eval(argument.value))
+    return (ast.literal_eval(argument),)
+
+
 _NAME = re.compile(r"support\.[\w.]*")
 
 
@@ -240,7 +297,18 @@ def _is_below(name: str, places: set[str]) -> bool:
 
 
 def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
+    if not path.is_file():
+        return "missing"
+    return f"{os.access(path, os.X_OK)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def _program(name: str) -> str:
+    """Return what changes when another version of the program ``name`` is installed."""
+    place = shutil.which(name)
+    if place is None:
+        return f"{name} None"
+    found = Path(place).stat()
+    return f"{name} {Path(place).resolve()} {found.st_size} {found.st_mtime_ns}"
 
 
 def tools() -> list[str]:
@@ -252,11 +320,11 @@ def tools() -> list[str]:
         except SimulationError:
             compilers.append("no compiler")
     packages = {f"{each.name} {each.version}" for each in distributions()}
-    programs = [f"{name} {shutil.which(name)}" for name in PROGRAMS]
-    variables = [
-        f"{name}={value}"
-        for name, value in os.environ.items()
-        if name.startswith(VARIABLES) and not name.startswith("PYTEST_")
-    ]
     python = [platform.python_version(), platform.platform()]
-    return [*python, *compilers, *sorted(packages), *programs, *sorted(variables)]
+    return [*python, *compilers, *sorted(packages), *map(_program, PROGRAMS), *variables()]
+
+
+def variables() -> list[str]:
+    """Return the variables of the environment that tests obey, with their values."""
+    found = (f"{name}={value}" for name, value in os.environ.items() if name.startswith(VARIABLES))
+    return sorted(found)

@@ -1,8 +1,10 @@
 """Test modules that passed before, and whose inputs are unchanged since then. No tests here.
 
 ``pytest --except-known`` leaves out the modules that passed in an earlier such run with the same
-inputs (`support.inputs`), tier and choice of tests. Some known modules, chosen by the commit, run
+inputs (`support.inputs`), tier and options. Some known modules, chosen by the commit, run
 anyway (`support.verdicts`). ``make forget`` removes these verdicts too.
+
+Without git, and where git ignores the project, no module is known.
 
 A module is stored when all its tests have passed at the end of a run that was not interrupted and
 in which nothing has changed that it depends on. Where the commit draws a part of its cases, those
@@ -10,7 +12,9 @@ of one commit are enough. The verdict of a module that fails is removed.
 """
 
 import hashlib
+import json
 import os
+import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +30,12 @@ from .seeds import FACTOR, SINGLE
 
 CHOOSING = (REPLAY, FACTOR, SINGLE, "RECOMPUTE")
 """Environment variables that choose other cases: with them no verdict is read or stored."""
+
+ANY = {
+    *("color", "dist", "file_or_dir", "maxprocesses", "no_header", "numprocesses", "quiet", "tx"),
+    *("except_passed", "store_durations", "store_passed", "verbose"),
+}
+"""Options of pytest that change no test; the file of one is read by `passed_before`."""
 
 _OF_WORKERS = "known_modules"
 
@@ -44,7 +54,8 @@ class KnownModules:
         if of_worker is not None:
             self.left_out = set(of_worker[_OF_WORKERS])
         elif not any(name in os.environ for name in CHOOSING):
-            self._keys = _keys(config)
+            self._choice = _choice(config)
+            self._keys = _keys(config, self._choice)
             for name, key in self._keys.items():
                 if passed := verdicts.stored(key):
                     again = verdicts.is_checked_again(key, passed.seconds)
@@ -74,7 +85,7 @@ class KnownModules:
             verdicts.remove_stored(self._keys[name])
         whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._keys and whole and not session.shouldstop and not session.shouldfail:
-            now = _keys(self._config)
+            now = _keys(self._config, self._choice)
             for name, failed in self._failed.items():
                 if not failed and name in now and now[name] == self._keys.get(name):
                     verdicts.store(now[name], verdicts.Passed("", self._seconds[name]))
@@ -89,20 +100,44 @@ class KnownModules:
         return sorted(name for name in self._again if self._failed.get(name))
 
 
-def _keys(config: pytest.Config) -> dict[str, str]:
-    """Return the key of each test module below the folders of the command line."""
+def passed_before(config: pytest.Config) -> set[str]:
+    """Return the tests that ``--except-passed`` leaves out. Raises ``pytest.UsageError``."""
+    path: Path | None = config.getoption("--except-passed")
+    try:
+        return set(json.loads(path.read_text(encoding="utf-8"))) if path else set()
+    except (OSError, ValueError, TypeError) as error:
+        told = f"--except-passed: {path}: {error}; `make test RECORD=FOLDER` writes it"
+        raise pytest.UsageError(told) from None
+
+
+def _choice(config: pytest.Config) -> str:
+    """Return the options with which the tests run."""
     options = config.option
     if options.keyword or any("::" in each for each in config.args):
         raise pytest.UsageError(
             "--except-known: a part of a module; leave out -k and names of tests"
         )
-    choice = [options.markexpr, str(options.hypothesis_profile), str(bool(options.except_passed))]
-    inputs = Inputs(PROJECT)
-    return {
-        name: _key([name, inputs.digest(path), *choice])
-        for path in _modules(config.args)
-        for name in [module(path.relative_to(PROJECT).as_posix())]
-    }
+    chosen = {name: repr(value) for name, value in vars(options).items() if name not in ANY}
+    return json.dumps([*sorted(chosen.items()), bool(options.except_passed)])
+
+
+def _keys(config: pytest.Config, choice: str) -> dict[str, str]:
+    """Return the key of each test module below the folders of the command line."""
+    inputs, left_out = Inputs(PROJECT), defaultdict[str, list[str]](list)
+    for nodeid in sorted(passed_before(config)):
+        left_out[module(nodeid)].append(nodeid)
+    try:
+        paths = list(filter(inputs.knows, _modules(config.args)))
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    names = [module(path.relative_to(PROJECT).as_posix()) for path in paths]
+    try:
+        return {
+            name: _key([name, inputs.digest(path), choice, *left_out[name]])
+            for name, path in zip(names, paths, strict=True)
+        }
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _modules(args: Sequence[str]) -> list[Path]:

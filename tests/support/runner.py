@@ -31,7 +31,7 @@ from bitlane_boards.flow import YOSYS
 from bitlane_boards.flow.tools import run_tool, silent
 
 from . import durations, rotation, seeds, verdicts
-from .known import KnownModules
+from .known import KnownModules, passed_before
 from .seeds import FULL, QUICK
 
 # Elaboration allocates many objects, and nearly none of them is garbage so early.
@@ -75,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--except-known"):
         config.stash[KNOWN] = KnownModules(config)
         config.pluginmanager.register(config.stash[KNOWN])
+    passed_before(config)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -89,12 +90,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tests, and run long modules first: no worker is left alone with one at the end."""
-    path = config.getoption("--except-passed")
-    if path:
-        passed = set(json.loads(path.read_text(encoding="utf-8")))
-        _leave_out(config, items, {item for item in items if item.nodeid in passed})
+    names = passed_before(config)
+    _leave_out(config, items, {item for item in items if item.nodeid in names})
     if settings.get_current_profile_name() == FULL:
-        _leave_out(config, items, rotation.left_out(items, passed=bool(path)))
+        again = bool(config.getoption("--except-passed"))
+        _leave_out(config, items, rotation.left_out(items, passed=again))
     seconds = durations.read()
     items.sort(key=lambda item: seconds.get(durations.module(item.nodeid), 1.0), reverse=True)
 
