@@ -9,10 +9,12 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
+from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
 from support.verdicts import (
     AGAIN,
+    AT_THE_PINS,
     CONFIRMED,
     KNOWN,
     NOW,
@@ -238,11 +240,9 @@ class Judging:
         own = ["-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
         # `support` imports cppsim before pytest finds its plugin.
         own += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        # The tools of other verdicts are not there in quick tests.
-        set_up = "verdicts.TOOLS, verdicts.AGAIN = ('pytest',), 1 << 255"
         ran = run_python(
             "-c",
-            f"import sys, pytest; from support import verdicts; {set_up};"
+            "import sys, pytest; from support import verdicts; verdicts.AGAIN = 1 << 255;"
             "sys.exit(pytest.main(sys.argv[1:]))",
             *own,
             f"--rootdir={self.path.parent}",
@@ -255,14 +255,18 @@ class Judging:
 
 
 @pytest.mark.slow
-def test_a_marked_test_is_run_once_for_a_module_and_its_packages(tmp_path: Path) -> None:
+def test_a_marked_test_is_run_once_for_a_module_its_packages_and_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judging = Judging(tmp_path)
     assert re.search(r"^number 1, \d+\.\d s$", judging.run(), flags=re.M)
     assert re.search(r"^number 1, \d+\.\d s \(known\)$", judging.run(), flags=re.M)
     assert judging.runs == 1
     judging.path.write_text(JUDGING + "# other\n")
     assert "(known)" not in judging.run()
-    assert judging.runs == 2
+    monkeypatch.setenv("CXXFLAGS", "-O1")
+    assert "(known)" not in judging.run()
+    assert judging.runs == 3
 
 
 @pytest.mark.slow
@@ -274,6 +278,45 @@ def test_a_marked_test_that_fails_in_any_phase_runs_again(tmp_path: Path, fails:
     judging.run()
     assert judging.runs == 2
     assert len(entries()) == 1
+
+
+def test_a_marked_test_depends_on_the_files_of_tests_that_it_imports(tmp_path: Path) -> None:
+    module, seen = tmp_path / "tests/part/test_one.py", set[str]()
+    texts = {module: "from support.first import x\n", tmp_path / "tests/part/conftest.py": "\n"}
+    texts[tmp_path / "tests/support/first.py"] = "from flips import second\n"
+    texts[tmp_path / "tools/flips/second.py"] = "\n"
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for path, text in texts.items():
+        seen.add(Inputs(tmp_path).of_tests(module))
+        path.write_text(text + "# other\n")
+    seen.add(Inputs(tmp_path).of_tests(module))
+    assert len(seen) == len(texts) + 1
+
+
+PACKAGES = ("bitlane", "bitlane_boards", "bitlane_rtl", "bitlane_sim", "cppsim")
+
+FOR_ITS_TOOLS = "test_reproducible.py"
+"""It judges the tools: any circuit will do."""
+
+
+def test_the_marks_name_all_packages_that_their_modules_import() -> None:
+    marks = re.compile(r"import AT_THE_PINS|mark\.judges\(")
+    modules = (path for path in TESTS.rglob("test_*.py") if path.name != FOR_ITS_TOOLS)
+    marked = [path for path in modules if marks.search(path.read_text())]
+    marked.remove(Path(__file__))
+    assert len(marked) > 10
+    for path in marked:
+        text = path.read_text()
+        named = {"bitlane.api"} | set(AT_THE_PINS.args if "AT_THE_PINS" in text else ())
+        for inside in re.findall(r"mark\.judges\(([^)]*)\)", text):
+            named |= set(re.findall(r'"([\w.]+)"', inside))
+        for module in re.findall(r"^from ([\w.]+) import|^import ([\w.]+)", text, flags=re.M):
+            name = "".join(module)
+            name = "bitlane.api" if name == "bitlane" else name
+            if name.partition(".")[0] in PACKAGES:
+                assert any(f"{name}.".startswith(f"{each}.") for each in named), f"{path}: {name}"
 
 
 def test_the_summary_counts_all_origins_of_a_folder() -> None:

@@ -20,7 +20,12 @@ from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    AT_THE_PINS,
+    pytest.mark.judges("bitlane.command_line"),
+    pytest.mark.any_face,
+]
 
 
 def faster(name: str, **changes: Any) -> Board:

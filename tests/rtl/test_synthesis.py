@@ -19,7 +19,9 @@ from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.judges("bitlane_boards.area", "bitlane_rtl", "support.rtl.synthesis"),
+    pytest.mark.judges(
+        "bitlane_boards.area", "bitlane_boards.board", "bitlane_boards.flow", "bitlane_rtl"
+    ),
 ]
 
 CORES = {

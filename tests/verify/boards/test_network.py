@@ -22,7 +22,11 @@ from bitlane_sim.campaigns.commands import move
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [
+    pytest.mark.slow,
+    AT_THE_PINS,
+    pytest.mark.judges("bitlane.command_line", "bitlane_sim.campaigns"),
+]
 
 BOARD, BANKS = boards()["colorlight-i5"], boards()["ecpix5"]
 

@@ -14,7 +14,11 @@ from support.boards.network_rates import BOARD, LINE_RATE, measured
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [
+    pytest.mark.slow,
+    AT_THE_PINS,
+    pytest.mark.judges("bitlane.model_file", "bitlane_sim.figures"),
+]
 
 
 @pytest.mark.parametrize(

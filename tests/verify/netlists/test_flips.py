@@ -34,7 +34,7 @@ from support.rtl.records import pack
 from support.sim.flip_copies import COPIES, FlippedCopies
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS]
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.judges("bitlane_sim.fields")]
 
 DEEP = pytest.mark.deep
 
