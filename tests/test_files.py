@@ -1,7 +1,9 @@
 """Names of the project are unique, and its files for a forge and an editor are up to date."""
 
 import ast
+import os
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import yaml
 
 import bitlane
+from support.processes import succeed
 
 ROOT = Path(__file__).parents[1]
 BITLANE = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
@@ -111,6 +114,47 @@ def test_the_workflow_runs_what_continuous_integration_runs_and_nothing_else() -
     project = (ROOT / "pyproject.toml").read_text()
     assert set(versions.split()) == set(re.findall(r":: (3\.\d+)\b", project))
     assert f'requires-python = ">={versions.split()[-1]}"' in project, "the last one is `python`"
+
+
+STUB = """#!/bin/sh
+echo "$1 $MAKEFLAGS$PYTEST_ADDOPTS$SEED" >> build/ci/ran
+[ "$1" = rest ] && {meanwhile}
+exit 0
+"""
+BY = "git -c user.name=a -c user.email=a@b.c commit --quiet --all --allow-empty --message=some"
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "told"),
+    [
+        ("true", "true", True),
+        ("true", BY, False),
+        ("true", f"{{ echo '#' >> .ci/run; {BY}; }}", False),
+        ("true", "echo >> new", False),
+        ("echo >> new", "rm new", False),
+        ("rm -r .git", "true", False),
+    ],
+)
+def test_only_a_commit_that_was_there_from_start_to_end_has_passed(
+    tmp_path: Path, before: str, meanwhile: str, told: bool
+) -> None:
+    for folder in ("bin", "clone/.ci", "clone/build/ci"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "bin/make").write_text(STUB.replace("{meanwhile}", meanwhile))
+    (tmp_path / "bin/make").chmod(0o755)
+    clone = tmp_path / "clone"
+    shutil.copy(ROOT / ".ci/run", clone / ".ci")
+    (clone / ".gitignore").write_text("build\n")
+    made = f"git init --quiet && git add . && {BY} && git rev-parse HEAD && {before}"
+    commit = succeed("sh", "-c", made, cwd=clone).strip()
+    (clone / "build/ci/passed.json").touch()
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    others = {"MAKEFLAGS": "n", "PYTEST_ADDOPTS": "--co", "SEED": "7"}
+    succeed(clone / ".ci/run", cwd=tmp_path, PATH=path, **others)
+    assert (clone / "build/ci/ran").read_text() == "test \nrest \n"
+    assert {path.name for path in (clone / "build/ci").iterdir()} == {"ran"} | (
+        {commit} if told else set()
+    )
 
 
 def test_the_hooks_are_local_and_call_make_lint() -> None:
