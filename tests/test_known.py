@@ -332,7 +332,7 @@ def test_another_choice_of_tests_has_other_verdicts(counting: Counting) -> None:
 def test_who_asks_for_other_cases_gets_them(
     counting: Counting, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv(variable, "11111111")
     assert counting.run() == "12"
     assert counting.run() == "12"
     monkeypatch.delenv(variable)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support import rotation
 from support.durations import RECORDED, add, is_there, main, module, read, record
 from support.processes import run_python
 from support.rotation import REPLAY
@@ -16,13 +17,14 @@ from support.seeds import DEEP, FACTOR, FULL, QUICK, SINGLE, examples, seeds, sl
 pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
 
 ROOT = Path(__file__).parents[1]
+COMMIT = "50e50e50"
 
 
 @pytest.fixture(autouse=True)
 def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(FACTOR, raising=False)
     monkeypatch.delenv(SINGLE, raising=False)
-    monkeypatch.setenv(REPLAY, "some")
+    monkeypatch.setenv(REPLAY, COMMIT)
     before = settings.get_current_profile_name()
     yield
     settings.load_profile(before)
@@ -55,6 +57,26 @@ def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.Monkey
         assert list(seeds(10, 100)) == found != before
         seen, before = seen | set(found), found
     assert len(seen) > 90, "of 100"
+
+
+@pytest.mark.parametrize("told", ["HEAD", "c87278f", "C87278F1", "main~1", "c87278f1 "])
+def test_a_replay_of_what_no_run_has_printed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    monkeypatch.setenv(REPLAY, told)
+    with pytest.raises(ValueError) as error:
+        rotation.commit()
+    expected = "expected the hash of a commit, 8 digits or more, as a run prints it"
+    assert str(error.value) == f"REPLAY: {told!r}; {expected}"
+
+
+def test_a_replay_names_a_hash_or_its_first_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = "c87278f1fb2e83a2a2b6f8af9e3b1d5b6bbf7ec4"
+    for told in (whole, whole[:8]):
+        monkeypatch.setenv(REPLAY, told)
+        assert rotation.commit() == "c87278f1"
+    monkeypatch.setenv(REPLAY, "")
+    assert rotation.commit() == rotation.head()[:8]
 
 
 @pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])
@@ -130,7 +152,7 @@ FIRST = ["test_always", "test_seed[0]", "test_seed[1]", "test_seeds_that_are_as_
 DEEPER = {"test_examples", "test_seed[SEED]", "test_seeds_within"}
 
 
-def tier(folder: Path, *words: str | Path, commit: str = "some", fails: bool = False) -> str:
+def tier(folder: Path, *words: str | Path, commit: str = COMMIT, fails: bool = False) -> str:
     """Run pytest with the project's hooks on the tests in ``folder``; return what it prints."""
     own = ["-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "-v"]
     options = [*own, f"--rootdir={folder}", *words, folder]
@@ -157,7 +179,7 @@ def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(
     assert names == FIRST
     full = ["-n", "0", "--hypothesis-profile", "full", "--except-passed", passed]
     seen = set[str]()
-    for commit in map(str, range(commits)):
+    for commit in map("{:08}".format, range(commits)):
         ran = names_of(tier(tmp_path, *full, commit=commit))
         again = {re.sub(r"seed\[\d+\]", "seed[SEED]", each) for each in ran if "slow" not in each}
         assert len(again) == 1, "a sixth of those that go deeper"

@@ -125,7 +125,7 @@ def test_one_in_ten_is_checked_again_by_the_commit(monkeypatch: pytest.MonkeyPat
     for number in range(count):
         Checks()([str(number)])
     shares = []
-    for commit in ("a", "b"):
+    for commit in ("aaaaaaaa", "bbbbbbbb"):
         monkeypatch.setenv(REPLAY, commit)
         again = Checks()
         for number in range(count):
@@ -141,7 +141,7 @@ def test_a_long_check_is_drawn_as_rarely_as_it_has_seconds(
     seconds: float, every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, commits = 0, 20 * every
-    for commit in map(str, range(commits)):
+    for commit in map("{:08}".format, range(commits)):
         monkeypatch.setenv(REPLAY, commit)
         runs += is_checked_again("key", seconds)
     assert 10 <= runs <= 40, "about 20"

@@ -76,6 +76,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[KNOWN] = KnownModules(config)
         config.pluginmanager.register(config.stash[KNOWN])
     passed_before(config)
+    try:
+        rotation.commit()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -17,6 +17,7 @@ has all its parameters: most of their verdicts are stored.
 import functools
 import hashlib
 import os
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -59,8 +60,15 @@ def head() -> str:
 
 
 def commit() -> str:
-    """Return the first digits of the hash that chooses: of `REPLAY`, else of `head`."""
-    return (os.environ.get(REPLAY) or head())[:DIGITS]
+    """Return the first digits of the hash that chooses: of `REPLAY`, else of `head`.
+
+    Raises ``ValueError`` for a `REPLAY` that no run has printed, which would choose other cases.
+    """
+    told = os.environ.get(REPLAY, "")
+    if told and not re.fullmatch(f"[0-9a-f]{{{DIGITS},}}", told):
+        expected = f"the hash of a commit, {DIGITS} digits or more"
+        raise ValueError(f"{REPLAY}: {told!r}; expected {expected}, as a run prints it")
+    return (told or head())[:DIGITS]
 
 
 def lot(case: object, chooser: str) -> int:
