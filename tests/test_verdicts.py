@@ -87,7 +87,7 @@ def test_an_entry_of_an_older_form_is_replaced(checks: Checks) -> None:
     folder = path.parent
 
     def older(folder: Path) -> None:
-        (folder / path.name).write_text('{"passed": "proven"}', encoding="utf-8")
+        (folder / path.name).write_text('{"passed": "proven", "seconds": 1}', encoding="utf-8")
 
     shutil.rmtree(folder)
     CACHE.cached(verdicts.KIND, folder.name, older)
@@ -96,7 +96,33 @@ def test_an_entry_of_an_older_form_is_replaced(checks: Checks) -> None:
     assert (checks.runs, checks.origins) == (2, [NOW, NOW, KNOWN])
 
 
-SECONDS = ("NaN", "Infinity", "-1", "[]", '"long"')
+def test_an_entry_of_another_check_means_that_the_check_runs(checks: Checks) -> None:
+    checks([])
+    [path] = entries()
+    checks(PARTS)
+    [other] = {each.parent for each in entries()} - {path.parent}
+    shutil.rmtree(other)
+    shutil.copytree(path.parent, other)
+    for _ in range(2):
+        checks(PARTS)
+    assert checks.origins == [NOW, NOW, NOW, KNOWN]
+
+
+@pytest.mark.parametrize("place", ["", ".lock"])
+def test_a_check_that_passed_passes_though_something_is_in_the_place_of_its_entry(
+    checks: Checks, place: str
+) -> None:
+    checks(PARTS)
+    [path] = entries()
+    shutil.rmtree(path.parent)
+    blocked = path.parent.with_name(f"{path.parent.name}{place}")
+    blocked.mkdir() if place else blocked.touch()
+    for _ in range(2):
+        checks(PARTS)
+    assert checks.origins == [NOW] * 3
+
+
+SECONDS = ("NaN", "Infinity", "-1", "[]", '"long"', "1" + "0" * 400)
 UNREADABLE = [
     *("", "{", "[]", "removed", '{"proven": "x", "seconds": 1}'),
     *('{"passed": "x"}', '{"passed": 1, "seconds": 1}', '{"passed": null, "seconds": 1}'),
@@ -104,16 +130,25 @@ UNREADABLE = [
 ]
 
 
+@pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("damage", UNREADABLE)
 def test_an_entry_that_cannot_be_read_means_that_the_check_runs(
-    checks: Checks, damage: str
+    checks: Checks, damage: str, sealed: bool
 ) -> None:
     checks(PARTS)
     [path] = entries()
+    text = damage.replace('{"', f'{{"key": "{path.parent.name}", "', 1)
     if damage == "removed":
         path.unlink()
+    elif sealed:
+        shutil.rmtree(path.parent)
+        CACHE.cached(
+            verdicts.KIND,
+            path.parent.name,
+            lambda folder: (folder / path.name).write_text(text, encoding="utf-8") and None,
+        )
     else:
-        path.write_text(damage, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     checks(PARTS)
     assert (checks.runs, checks.origins) == (2, [NOW, NOW])
     checks(PARTS)

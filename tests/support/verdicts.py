@@ -15,6 +15,7 @@ of the tools, and the variables that tests obey. Whole modules are stored by `su
 forgets all verdicts.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -243,10 +244,11 @@ def stored(key: str) -> Passed | None:
         return None
     try:
         entry = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        text, seconds = entry["passed"], float(entry["seconds"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        text, seconds, of = entry["passed"], float(entry["seconds"]), entry["key"]
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
-    return Passed(text, seconds) if isinstance(text, str) and 0 <= seconds < inf else None
+    good = of == key and isinstance(text, str) and 0 <= seconds < inf
+    return Passed(text, seconds) if good else None
 
 
 def remove_stored(key: str) -> None:
@@ -260,10 +262,10 @@ def store(key: str, passed: Passed) -> None:
     """Store ``passed`` of the check of ``key``; a verdict that can be read stays as it is."""
 
     def fill(folder: Path) -> None:
-        content = json.dumps({"passed": passed.text, "seconds": round(passed.seconds, 1)})
-        (folder / _FILE).write_text(content, encoding="utf-8")
+        entry = {"key": key, "passed": passed.text, "seconds": round(passed.seconds, 1)}
+        (folder / _FILE).write_text(json.dumps(entry), encoding="utf-8")
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.suppress(OSError):
         # The check has run, so neither a damaged entry nor a full disk is an error of the test.
         warnings.simplefilter("ignore", CacheWarning)
         # The cache itself keeps an entry of another form, which is not damaged.
