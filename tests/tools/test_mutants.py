@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_boards import boards
-from mutants import page
+from mutants import page, run
 from mutants.changes import Change, Equivalent, Kind, apply, changes, equivalents, sample
 from mutants.netlists import circuits, is_same, netlist
 from mutants.packages import PACKAGES, PROJECT, Package
@@ -290,6 +290,41 @@ def test_a_test_that_always_fails_is_no_answer() -> None:
     place.broken += RTL.whole_tests(ADDED.file)
     with pytest.raises(NoAnswer, match="fails without any change"):
         judge(ADDED, place, [])
+
+
+def test_a_stored_answer_counts_while_the_test_that_gave_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PROJECT", tmp_path)
+    (tmp_path / ADDED.file).write_text(UNIT)
+    test, path = tmp_path / "test_unit.py", tmp_path / "answers.jsonl"
+    test.write_text("one")
+    for by in ("test_unit.py::test_total", "deadline"):
+        caught = Answer(Outcome.CAUGHT, by, 1)
+        run.Answers(path, "").add(ADDED, caught)
+        assert run.Answers(path, "").get(ADDED) == caught
+    run.Answers(path, "").add(ADDED, Answer(Outcome.CAUGHT, "test_unit.py::test_total", 1))
+    test.write_text("other")
+    assert run.Answers(path, "").get(ADDED) is None
+    test.unlink()
+    assert run.Answers(path, "").get(ADDED) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--file nothing/", "--file: 'nothing/': nothing to change in rtl/bitlane_rtl; expected"),
+        ("--count 0", "--count: '0'; expected a whole number from 1 on"),
+        ("--count -3", "--count: '-3'; expected a whole number from 1 on"),
+    ],
+)
+def test_a_run_that_would_change_nothing_is_refused(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main([*words.split(), "--list"])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_an_explained_change_is_not_counted_and_a_survivor_is_named() -> None:

@@ -87,12 +87,13 @@ class Answers:
     def __init__(self, path: Path, folder: str) -> None:
         self._path = path
         self._sources = PROJECT / folder
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, tuple[Answer, str | None]] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             entry = json.loads(line)
-            key = entry.pop("key")
-            self._answers[key] = Answer(**{**entry, "outcome": Outcome(entry["outcome"])})
+            key, test = entry.pop("key"), entry.pop("test", None)
+            answer = Answer(**{**entry, "outcome": Outcome(entry["outcome"])})
+            self._answers[key] = answer, test
 
     def _key(self, change: Change) -> str:
         """Return a key that depends on the change and on the content of its file."""
@@ -101,13 +102,25 @@ class Answers:
         return f"{change} {hashlib.sha256(source + place.encode()).hexdigest()[:16]}"
 
     def get(self, change: Change) -> Answer | None:
-        """Return the stored answer if it is still valid: the change was caught or had no effect."""
-        answer = self._answers.get(self._key(change))
-        return answer if answer and answer.outcome in (Outcome.CAUGHT, Outcome.SAME) else None
+        """Return the stored answer if it is still valid.
+
+        The change had no effect, or was caught by a test whose file has not changed since.
+        """
+        answer, test = self._answers.get(self._key(change), (None, ""))
+        if answer is None or answer.outcome not in (Outcome.CAUGHT, Outcome.SAME):
+            return None
+        return answer if test == _file_of(answer.by) else None
 
     def add(self, change: Change, answer: Answer) -> None:
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": self._key(change), **asdict(answer)}) + "\n")
+            entry = {"key": self._key(change), "test": _file_of(answer.by), **asdict(answer)}
+            file.write(json.dumps(entry) + "\n")
+
+
+def _file_of(test: str) -> str:
+    """Return a digest of the file of ``test``; empty if there is none, as of a deadline."""
+    path = PROJECT / test.partition("::")[0]
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def report(package: Package, answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
@@ -160,11 +173,17 @@ def _judge_all(
         yield from zip(chosen, pool.map(answer, chosen), strict=True)
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--package", choices=PACKAGES, default="rtl", help="what is changed")
     parser.add_argument("--seed", type=int, default=1, help="which changes are chosen")
-    parser.add_argument("--count", type=int, default=200, help="how many (default: 200)")
+    parser.add_argument("--count", type=_count, default=200, help="how many (default: 200)")
     parser.add_argument(
         "--file", default="", help="only of this file or folder, as addresses/bursts.py"
     )
@@ -183,9 +202,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the program. Return 1 if a change survived, 2 if a change could not be judged."""
-    options = _parser().parse_args(words)
+    parser = _parser()
+    options = parser.parse_args(words)
     package = PACKAGES[options.package]
     chosen = sample(_found(package, options.file), options.count, options.seed)
+    if not chosen:
+        told = f"--file: {options.file!r}: nothing to change in {package.folder}"
+        parser.error(f"{told}; expected the start of a path in it, as addresses/bursts.py")
     if options.list:
         print(*chosen, sep="\n")
         return 0
