@@ -270,7 +270,7 @@ class Judging:
     def runs(self) -> int:
         return len(self._ran.read_text())
 
-    def run(self, fails: str = "") -> str:
+    def run(self, *words: str, fails: str = "") -> str:
         """Run it; return what pytest prints."""
         own = ["-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
         # `support` imports cppsim before pytest finds its plugin.
@@ -281,6 +281,7 @@ class Judging:
             "sys.exit(pytest.main(sys.argv[1:]))",
             *own,
             f"--rootdir={self.path.parent}",
+            *words,
             self.path,
             FAILS=fails,
             RAN=str(self._ran),
@@ -290,7 +291,7 @@ class Judging:
 
 
 @pytest.mark.slow
-def test_a_marked_test_is_run_once_for_a_module_its_packages_and_variables(
+def test_a_marked_test_is_run_once_for_a_module_its_packages_variables_and_tier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judging = Judging(tmp_path)
@@ -299,16 +300,19 @@ def test_a_marked_test_is_run_once_for_a_module_its_packages_and_variables(
     assert judging.runs == 1
     judging.path.write_text(JUDGING + "# other\n")
     assert "(known)" not in judging.run()
-    monkeypatch.setenv("CXXFLAGS", "-O1")
-    assert "(known)" not in judging.run()
-    assert judging.runs == 3
+    for runs, variable in enumerate(("CXXFLAGS", "SEED"), 3):
+        monkeypatch.setenv(variable, "1")
+        assert "(known)" not in judging.run()
+        assert judging.runs == runs
+    assert "(known)" in judging.run()
+    assert "(known)" not in judging.run("--hypothesis-profile", "deep")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fails", ["fixture", "finalizer"])
 def test_a_marked_test_that_fails_in_any_phase_runs_again(tmp_path: Path, fails: str) -> None:
     judging = Judging(tmp_path)
-    judging.run(fails)
+    judging.run(fails=fails)
     assert entries() == []
     judging.run()
     assert judging.runs == 2

@@ -89,7 +89,18 @@ PROGRAMS = (
 VARIABLES = (
     *("AMARANTH", "BITLANE", "CPPSIM", "FAISS", "OPENFPGALOADER", "YOSYS", "YOWASP", "ZIG"),
     *("CC", "CFLAGS", "CPATH", "CPLUS", "CPPFLAGS", "CXX", "C_INCLUDE", "LD", "LIBRARY_PATH"),
-    *("COLUMNS", "FORCE_COLOR", "HOME", "LANG", "LC_", "NO_COLOR", "TMPDIR", "TZ", "XDG_CACHE"),
+    *(
+        "COLUMNS",
+        "FORCE_COLOR",
+        "HOME",
+        "LANG",
+        "LC_",
+        "NO_COLOR",
+        "SEED",
+        "TMPDIR",
+        "TZ",
+        "XDG_CACHE",
+    ),
     *("PYTEST_ADDOPTS", "PYTEST_DISABLE", "PYTEST_PLUGINS", "PYTHON"),
 )
 """Starts of environment variables that count."""

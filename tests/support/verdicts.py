@@ -7,8 +7,8 @@ verdict that it contradicts is an error. An entry that is missing, damaged or of
 that the check runs.
 
 Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
-name, its module and all files of tests that this imports, the sources of the packages, the versions
-of the tools, and the variables that tests obey. Whole modules are stored by `support.known`.
+name and tier, its module and all files of tests that this imports, the sources of the packages, the
+versions of the tools, and the variables that tests obey. `support.known` stores whole modules.
 
     python -m support.verdicts
 
@@ -30,6 +30,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bitlane_sim.builds import CACHE
 from cppsim.build import CacheWarning, remove
@@ -158,7 +159,8 @@ def run_marked(item: pytest.Function) -> bool:
     def keep(key: str, passed: Passed) -> None:
         item.stash[_PASSED] = (key, passed)
 
-    own = [item.nodeid, _inputs().of_tests(item.path), *_versions(), *_VARIABLES]
+    tier = settings.get_current_profile_name()
+    own = [item.nodeid, tier, _inputs().of_tests(item.path), *_versions(), *_VARIABLES]
     parts = [*own, *(f"{name} {digest(name)}" for name in packages)]
     if text := Verdicts(report, keep).passes(parts, check):
         report("report", text)
