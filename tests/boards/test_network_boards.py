@@ -30,7 +30,7 @@ from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.pins import CircuitModel, RgmiiPins, bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
-from support.board.driver import DriverDevice
+from support.board.line import DriverDevice
 from support.command_line import CommandLine
 from support.ethernet.looped import Looped
 from support.host.network import Cable, network_board

@@ -20,8 +20,7 @@ from bitlane.links.serial_link import SerialLink
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.device.link import SimulatorLink
-from support.board.driver import DriverDevice
-from support.board.line import ModelPort, connected
+from support.board.line import DriverDevice, ModelPort, connected
 from support.board.model import BoardModel
 from support.command_line import opens
 from support.host.arrays import model

@@ -28,8 +28,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Search
-from support.board.driver import DriverDevice
-from support.board.line import ModelPort, Noise, connected
+from support.board.line import DriverDevice, ModelPort, Noise, connected
 from support.board.model import BoardModel
 from support.command_line import CommandLine
 from support.host import faulty_link as faults

@@ -14,9 +14,8 @@ import pytest
 
 import bitlane
 from bitlane import dml
-from support.board.driver import DriverDevice
+from support.board.line import DriverDevice, terminal
 from support.board.model import BoardModel
-from support.board.pty import terminal
 from support.host.network import network_board
 from support.processes import succeed
 from support.seeds import slow

@@ -21,9 +21,8 @@ from bitlane.errors import (
     SettingError,
     ShapeError,
 )
-from support.board.driver import DriverDevice
+from support.board.line import DriverDevice, terminal
 from support.board.model import BoardModel
-from support.board.pty import terminal
 from support.host.arrays import model, random, same
 from support.processes import succeed
 from support.system.devices import DEFAULT, NARROW

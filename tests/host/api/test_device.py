@@ -18,7 +18,7 @@ from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.line import Batch
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
-from support.board.driver import DriverDevice
+from support.board.line import DriverDevice
 from support.command_line import opens
 from support.host.arrays import TYPES, link_of, model, random, same
 from support.host.model_link import ModelLink

@@ -11,8 +11,7 @@ from bitlane import Device, dml
 from bitlane.driver import Driver
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import CONTROL_BASE, Status, register
-from support.board.driver import DriverDevice
-from support.board.line import ModelLine, ModelPort, ModelSocket, Noise
+from support.board.line import DriverDevice, ModelLine, ModelPort, ModelSocket, Noise
 from support.board.model import BoardModel
 from support.host.network import Cable, ServedRules
 from support.host.transfers import Make

@@ -21,10 +21,8 @@ from bitlane.links import serial as serial_module
 from bitlane.links.datagram_socket import DatagramSocket, _calls
 from bitlane.links.line import Batch
 from bitlane_rtl.abi import ABI_VERSION, DEFAULT_PORT, IDENTITY
-from support.board.driver import DriverDevice
-from support.board.line import Noise
+from support.board.line import DriverDevice, Noise, Terminal, terminal
 from support.board.model import BoardModel
-from support.board.pty import Terminal, terminal
 from support.host.network import NetworkBoard, network_board
 from support.host.transfers import BASE
 

@@ -4,21 +4,30 @@
 it advances while the host waits, and is exact to the byte.
 """
 
+import os
+import tty
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from errno import EBADF
 from itertools import groupby
 from math import inf, log
 from random import Random
+from select import select
+from threading import Event, Thread
 from typing import Any, Self
+
+import numpy as np
 
 from bitlane.links.line import Batch
 from bitlane.links.remote_link import RemoteLink
 from bitlane.links.serial_link import SerialLink
 from bitlane.links.udp_link import UdpLink
+from bitlane_rtl.abi import CONTROL_BASE
 from support.board.model import BoardModel
 from support.ethernet.datagrams import frames_in
+from support.host.model_link import ModelLink
 from support.host.network import ServedRules
 from support.host.replies import packets_of
 from support.serial.frames import DELIMITER, Asked, asked, request_in
@@ -346,3 +355,84 @@ class ModelSocket(ModelLine):
 def connected(port: ModelPort, timeout: float = 10.0) -> SerialLink:
     """Return a link over ``port``, in the port's time."""
     return port.link(timeout)
+
+
+class Terminal:
+    """The board's side of a pseudo-terminal, served by a thread.
+
+    ``serve`` maps the bytes that the host sends to the bytes of the answer.
+    """
+
+    def __init__(self, serve: Callable[[bytes], bytes], down: Noise) -> None:
+        self._serve = serve
+        self._down = down
+        self._end = Event()
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        # A host that reads no answers does not keep the thread from its end.
+        os.set_blocking(self._master, False)
+        self.path = os.ttyname(self._slave)
+        self.error: BaseException | None = None
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._end.is_set():
+                if select([self._master], [], [], 0.01)[0]:
+                    answers = self._down(self._serve(os.read(self._master, 4096)))
+                    while answers and not self._end.is_set():
+                        if select([], [self._master], [], 0.01)[1]:
+                            answers = answers[os.write(self._master, answers) :]
+        except BaseException as error:  # noqa: BLE001, the test's own thread raises it
+            self.error = error
+
+    def pull(self) -> None:
+        """Pull the cable: close both ends. May be called again."""
+        if not self._end.is_set():
+            self._end.set()
+            self._thread.join()
+            with suppress(OSError):
+                os.close(self._slave)
+            with suppress(OSError):
+                os.close(self._master)
+
+
+@contextmanager
+def terminal(serve: Callable[[bytes], bytes], down: Noise | None = None) -> Iterator[Terminal]:
+    """Yield a terminal whose cable is pulled at the end; raise the errors of ``serve``."""
+    result = Terminal(serve, down or Noise(0, 0))
+    try:
+        yield result
+    finally:
+        result.pull()
+    if result.error is not None:
+        raise result.error
+
+
+class DriverDevice:
+    """A `ModelLink`, as the device behind a board's link.
+
+    An unsupported access to the registers is an error of the driver, and fails the test.
+    """
+
+    steady = False
+
+    def __init__(self, make: Callable[..., ModelLink] = ModelLink, **options: Any) -> None:
+        self.link = make(**options)
+        self.memory_base = self.link.memory_base
+        self.memory_bytes = self.link.memory_bytes
+        self.writes: list[tuple[int, int]] = []
+        """Address and size of every write to the control window."""
+
+    @property
+    def interrupt(self) -> bool:
+        return self.link.interrupt
+
+    def read(self, address: int, size: int) -> bytes:
+        return np.asarray(self.link.read(address, size)).tobytes()
+
+    def write(self, address: int, data: bytes) -> None:
+        if address >= CONTROL_BASE:
+            self.writes.append((address, len(data)))
+        self.link.write(address, data)
