@@ -26,8 +26,8 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.read_activity import ReadActivity
 from bitlane_rtl.control.registers import EVENTS, Registers
+from support.rtl.bench import Host
 from support.rtl.streams import clocked, compiled, simulate
-from support.rtl.window import Host
 
 CONFIGURATION = Configuration(
     memory_base=0x1000_0000,

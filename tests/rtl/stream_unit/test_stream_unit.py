@@ -20,9 +20,9 @@ from bitlane_rtl.stream_unit.registers import (
     stream_registers,
 )
 from bitlane_rtl.stream_unit.unit import StreamUnit
+from support.rtl.bench import Host
 from support.rtl.packets import EMPTY, HOLES, REFUSED, UNEQUAL, Beat, Traffic, control, exchange
 from support.rtl.streams import Sink, Source, Stalls, channel, compiled, simulate
-from support.rtl.window import Host
 from support.seeds import slow
 
 ALL = StreamConfiguration()
