@@ -28,8 +28,7 @@ from bitlane_rtl.configurations import small
 from bitlane_rtl.control.refusals import Refusals
 from bitlane_rtl.control.retirement import Retirement
 from bitlane_rtl.control.ring import Completions, Ring
-from support.record import Record
-from support.rtl.random_records import random_record
+from support.record import Record, random_record
 from support.rtl.streams import clocked, compiled, simulate
 from support.seeds import slow
 

@@ -17,8 +17,7 @@ from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.control.sequencer import Sequencer, ring_columns
 from support.commands import logic
-from support.record import Record
-from support.rtl.random_records import random_record
+from support.record import Record, random_record
 from support.rtl.records import Task, pack
 from support.rtl.streams import Resettable, compiled, simulate
 from support.rtl.walks import Walk

@@ -34,8 +34,7 @@ from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.system.system import System
-from support.record import Record
-from support.rtl.random_records import random_record
+from support.record import Record, random_record
 from support.rtl.records import reseal
 from support.seeds import slow
 from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, small_folder

@@ -14,7 +14,7 @@ import pytest
 from bitlane_rtl.abi import COMPLETION_OFFSET, REGISTERS, Status, register
 from bitlane_sim.fields import Fields, Limits, refusals
 from support.commands import RandomCommands
-from support.rtl.random_records import random_record
+from support.record import random_record
 from support.rtl.records import pack
 from support.seeds import seeds, slow
 from support.sim.beside import PairedLinks, read_words

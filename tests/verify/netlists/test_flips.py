@@ -28,8 +28,8 @@ from flips.exchanges import ExchangeWriter
 from support.boards.asc import write
 from support.boards.board_builds import built
 from support.boards.session import validated
+from support.record import random_record
 from support.rotation import drawn
-from support.rtl.random_records import random_record
 from support.rtl.records import pack
 from support.sim.flip_copies import COPIES, FlippedCopies
 from support.verdicts import AT_THE_PINS
