@@ -10,9 +10,7 @@ from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams import SkidBuffer
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Induction, Reached
+from support.formal.proof import Claim, Contract, Induction, Reached, before, proofs, taken
 
 CONFIGURATION = Configuration(loops=3, count_bits=2, length_bits=12)
 MOST = 3

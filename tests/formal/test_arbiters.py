@@ -5,9 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from bitlane_rtl.ports import ReadArbiter, WriteArbiter
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Reached
+from support.formal.proof import Claim, Contract, Reached, before, proofs, taken
 
 ADDRESS_WIDTH = 1
 DATA_WIDTH = 1

@@ -5,9 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Induction
+from support.formal.proof import Claim, Contract, Induction, before, proofs, taken
 from support.rtl.streams import channel
 
 DEPTH = 12

@@ -7,9 +7,7 @@ from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Valu
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Bounded, Reaching
+from support.formal.proof import Bounded, Claim, Contract, Reaching, before, proofs, taken
 from support.rtl.streams import channel
 
 CONFIGURATION = Configuration(

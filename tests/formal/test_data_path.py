@@ -13,9 +13,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.datapath.repack import Repack
 from bitlane_rtl.streams import ForwardRegister, Wire
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Induction, Reached
+from support.formal.proof import Claim, Contract, Induction, Reached, before, proofs, taken
 
 STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardRegister, 1)}
 

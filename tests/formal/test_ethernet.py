@@ -16,9 +16,7 @@ from bitlane_rtl.link.answer_packer import AnswerPacker
 from bitlane_rtl.link.datagram_check import DatagramCheck
 from bitlane_rtl.link.request_reader import RequestReader
 from bitlane_rtl.link.words import Mark, RequestHead
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Bounded, Induction, Reached
+from support.formal.proof import Bounded, Claim, Contract, Induction, Reached, before, proofs, taken
 
 
 class FrameEnds(Contract):

@@ -10,9 +10,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.executor import RequestExecutor
 from bitlane_rtl.link.words import Mark, RequestHead
 from bitlane_rtl.ports import CONTROL_ADDRESS_WIDTH
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Induction
+from support.formal.proof import Claim, Contract, Induction, before, proofs, taken
 
 WIDTH = 16
 """Bits of an address of the memory."""

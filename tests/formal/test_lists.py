@@ -5,9 +5,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import Sizes
 from bitlane_rtl.search.lists import Lists
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Reached
+from support.formal.proof import Claim, Contract, Reached, before, proofs, taken
 
 NEAREST = 2
 

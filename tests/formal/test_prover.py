@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from support.formal.contract import Contract
-from support.formal.prover import Bounded, Induction, Method, Reached, prove
+from support.formal.proof import Bounded, Contract, Induction, Method, Reached, prove
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.any_face]
 

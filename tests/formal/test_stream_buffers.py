@@ -15,9 +15,7 @@ from bitlane_rtl.streams import (
     StreamBuffer,
     TwoWriteFifo,
 )
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Reached
+from support.formal.proof import Claim, Contract, Reached, before, proofs, taken
 
 WIDTH = 2
 """Bits of a payload: control ignores them, and two bits can reveal a swap."""

@@ -8,9 +8,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.packets import PacketFlags
 from bitlane_rtl.stream_unit.unit import StreamUnit
-from support.formal.contract import Contract, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Bounded, Reached
+from support.formal.proof import Bounded, Claim, Contract, Reached, proofs, taken
 
 XOR = StreamConfiguration(data_width=8, ops=frozenset({Op.XOR}))
 SUMS = StreamConfiguration(data_width=32, ops=frozenset({Op.COUNT}), user_width=0)

@@ -5,9 +5,7 @@ from typing import Any
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
 
 from bitlane_rtl.bus.wishbone import WishboneControl, WishboneManager
-from support.formal.contract import Contract, before, taken
-from support.formal.proof import Claim, proofs
-from support.formal.prover import Bounded, Reached, Reaching
+from support.formal.proof import Bounded, Claim, Contract, Reached, Reaching, before, proofs, taken
 
 ADDRESS_WIDTH = 4
 DATA_WIDTH = 8
