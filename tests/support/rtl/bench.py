@@ -1,4 +1,7 @@
-"""An engine with a memory on its native ports and a host on its control port, for tests."""
+"""An engine with a memory on its native ports and a host on its control port, for tests.
+
+The host is one for any circuit with registers.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
