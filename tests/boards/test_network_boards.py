@@ -32,7 +32,7 @@ from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from support.board.line import DriverDevice
 from support.command_line import CommandLine
-from support.ethernet.looped import Looped
+from support.ethernet.verilog import Looped
 from support.host.network import Cable, network_board
 from support.host.queries import LOOPBACK, LocalBoard, LocalNetwork
 

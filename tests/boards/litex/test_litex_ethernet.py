@@ -14,8 +14,7 @@ from scapy.layers.inet import ICMP
 from support.board.model import MemoryDevice
 from support.boards.liteeth import Message, Traffic, compiled, talk
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
-from support.ethernet.line import HEAD, frame, padded
-from support.ethernet.packets import BOARD, BOARD_IP, answer, arp, datagram, echo
+from support.ethernet.line import BOARD, BOARD_IP, HEAD, answer, arp, datagram, echo, frame, padded
 from support.ethernet.verilog import CONFIGURATION
 from support.serial.frames import hello, read, write
 

@@ -12,9 +12,8 @@ from bitlane_boards.pins import CLOCK_ERROR, CircuitModel, PhySimulation, RgmiiP
 from bitlane_boards.pins.rgmii import DOMAINS
 from bitlane_rtl.ethernet.gmii import Gmii
 from cppsim.errors import SimulationError
-from support.ethernet.line import frame, padded, with_fcs
-from support.ethernet.looped import CLOCK_HZ, looped
-from support.ethernet.packets import answer, arp, datagram, echo
+from support.ethernet.line import answer, arp, datagram, echo, frame, padded, with_fcs
+from support.ethernet.verilog import CLOCK_HZ, looped
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 

@@ -33,8 +33,8 @@ from bitlane_boards.pins import (
 from bitlane_boards.pins.packets import HostAddresses, content_of, framed
 from bitlane_rtl.abi import DEFAULT_PORT, QUERY
 from cppsim.errors import SimulationError
-from support.ethernet.looped import looped
-from support.ethernet.packets import BOARD
+from support.ethernet.line import BOARD
+from support.ethernet.verilog import looped
 from support.host.network import ServedRules
 
 pytestmark = pytest.mark.any_face

@@ -22,6 +22,7 @@ from bitlane_rtl.abi import (
 from support.ethernet.bridge import (
     EVERY_SECOND,
     OTHER,
+    PERIODS,
     SESSION,
     SLOW,
     BridgeBench,
@@ -32,9 +33,18 @@ from support.ethernet.bridge import (
     start,
 )
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of, goodbye
-from support.ethernet.line import checked, on_line, padded
-from support.ethernet.packets import BOARD, answer, arp, datagram, echo, ethernet, ip
-from support.ethernet.stack import PERIODS
+from support.ethernet.line import (
+    BOARD,
+    answer,
+    arp,
+    checked,
+    datagram,
+    echo,
+    ethernet,
+    ip,
+    on_line,
+    padded,
+)
 from support.seeds import seeds, slow, stride
 from support.serial.frames import Reply, random_request, read, with_crc, write
 

@@ -10,21 +10,25 @@ from scapy.layers.inet import UDP
 from scapy.layers.l2 import Dot1Q, Ether
 
 from bitlane_rtl.abi import QUERY, QUERY_BYTES, is_settable
+from support.ethernet.bridge import StackBench
 from support.ethernet.datagrams import datagram_of
-from support.ethernet.line import HEAD, Burst, frame, on_line, padded
-from support.ethernet.packets import (
+from support.ethernet.line import (
     BOARD,
     BOARD_IP,
     BOARD_MAC,
+    HEAD,
+    Burst,
     answer,
     arp,
     datagram,
     echo,
     ethernet,
+    frame,
     ip,
+    on_line,
+    padded,
     recomputed,
 )
-from support.ethernet.stack import StackBench
 from support.serial.frames import request
 
 ALL_MACS, ALL_IPS = "ff:ff:ff:ff:ff:ff", "255.255.255.255"

@@ -11,20 +11,26 @@ from scapy.layers.inet import ICMP, UDP
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
 from bitlane_rtl.ethernet.udp_stack import UdpStack
-from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded, with_fcs
-from support.ethernet.packets import (
+from support.ethernet.bridge import StackBench
+from support.ethernet.line import (
     BOARD,
     BOARD_MAC,
+    HEAD,
     HOST_MAC,
+    Burst,
     answer,
     arp,
+    checked,
     datagram,
     echo,
     ethernet,
+    frame,
     ip,
+    on_line,
+    padded,
     recomputed,
+    with_fcs,
 )
-from support.ethernet.stack import StackBench
 from support.rtl.synthesis import synthesise_rtlil
 from support.seeds import seeds
 

@@ -17,7 +17,7 @@ from litex.build.sim import SimPlatform
 from litex.gen import ClockDomain, ClockDomainsRenamer, Instance, LiteXModule
 
 from bitlane_boards.litex.simulated import verilate
-from support.ethernet.packets import HOST_IP, HOST_MAC, HOST_PORT
+from support.ethernet.line import HOST_IP, HOST_MAC, HOST_PORT
 from support.ethernet.verilog import board_verilog
 
 _SYS_HZ = 133_000_000

@@ -16,8 +16,7 @@ from scapy.layers.l2 import Ether
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Answer
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
-from support.ethernet.line import HEAD, padded
-from support.ethernet.packets import answer, arp, datagram, echo
+from support.ethernet.line import HEAD, answer, arp, datagram, echo, padded
 from support.ethernet.verilog import CONFIGURATION
 from support.serial.frames import Reply, hello, read, write
 

@@ -1,4 +1,4 @@
-"""Verilog of a small board at the pins of RGMII, for simulators and models of others."""
+"""Circuits at pins of RGMII: a board in Verilog, for models of others, and a stack that answers."""
 
 from dataclasses import replace
 from functools import cache
@@ -6,16 +6,18 @@ from typing import Any
 
 from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Fragment, Module, Signal
 from amaranth.lib import io, wiring
-from amaranth.lib.wiring import Flow
+from amaranth.lib.wiring import Flow, In, Out
 
 from bitlane_boards.board import EthernetPort
 from bitlane_boards.ecpix5 import BOARDS
 from bitlane_boards.flow.top import Top
+from bitlane_boards.pins import CircuitModel, PhySimulation, RgmiiPins
 from bitlane_rtl.configurations import copy
+from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.ethernet.udp_stack import UdpStack
 from bitlane_sim.export.backend import Port, verilog
-from support.ethernet.line import PLATFORM
-from support.ethernet.packets import BOARD
+from support.ethernet.line import BOARD, PLATFORM
 
 CONFIGURATION = replace(copy(64, block_ram=True), memory_bytes=1 << 14)
 
@@ -68,3 +70,29 @@ def board_verilog() -> str:
     board = BoardAtPins()
     circuit: Any = Fragment.get(board, PLATFORM)
     return verilog(circuit, "board", board.ports)
+
+
+CLOCK_HZ = 93_750_000
+
+
+class Looped(wiring.Component):
+    """A stack between bytes of a gigabit line and itself."""
+
+    received: Any
+    sent: Any
+    busy: Any
+
+    def __init__(self) -> None:
+        super().__init__({"received": In(Gmii()), "sent": Out(Gmii()), "busy": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.stack = stack = UdpStack(BOARD)
+        wiring.connect(m, stack.received, stack.sent)
+        wiring.connect(m, wiring.flipped(self.received), stack.rx)
+        wiring.connect(m, stack.tx, wiring.flipped(self.sent))
+        return m
+
+
+def looped() -> PhySimulation:
+    return PhySimulation(CircuitModel(RgmiiPins(Looped())), CLOCK_HZ)
