@@ -20,8 +20,16 @@ from bitlane_rtl.configurations import copy
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.system import Hang, Response
 from support.seeds import slow, stride
-from support.sim.wishbone_system import wishbone_simulator
-from support.system.devices import SIMULATED, WISHBONE, guard, heal, noise, opened, simulator_of
+from support.system.devices import (
+    SIMULATED,
+    WISHBONE,
+    guard,
+    heal,
+    noise,
+    opened,
+    simulator_of,
+    wishbone_simulator,
+)
 
 SIZE = 16 * 1024
 COUNT = 205
