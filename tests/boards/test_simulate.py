@@ -29,9 +29,17 @@ from bitlane_boards.readback import (
 )
 from bitlane_boards.readback import netlist as netlists
 from bitlane_boards.readback.ice40 import Constants
-from support.boards.asc import text_of, write
-from support.boards.board_builds import built
-from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ecp5, ice40, talk
+from support.boards.board_builds import (
+    DIVIDER,
+    PACKAGES,
+    PLACES,
+    built,
+    ecp5,
+    ice40,
+    talk,
+    text_of,
+    write,
+)
 from support.command_line import CommandLine
 from support.sim.answerer import Answerer, Store, answers
 

@@ -34,7 +34,7 @@ from bitlane_boards.readback import (
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
 from bitlane_rtl.search.unit import Unit
-from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
+from support.boards.board_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]

@@ -47,8 +47,7 @@ from flips.exchanges import ExchangeWriter, levels
 from flips.outcome import FlipOutcome, Flips, load_flips
 from flips.run import main
 from flips.stimulus import Section, Stimulus, compose
-from support.boards.board_builds import built
-from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
+from support.boards.board_builds import DIVIDER, PACKAGES, PLACES, built, ice40
 from support.record import Record
 from support.serial.frames import DELIMITER, asked, request_in, uart_bytes
 from support.sim.answerer import Store

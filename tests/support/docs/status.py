@@ -22,7 +22,7 @@ from bitlane_boards import Board, boards
 from bitlane_boards.board import Family
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, Op
 from bitlane_sim.figures import record
-from support.boards.netlists import BUILT, NETWORK_BUILT, SLOW
+from support.boards.session import BUILT, NETWORK_BUILT, SLOW
 
 from .pages import ROOT
 

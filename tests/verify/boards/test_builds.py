@@ -13,9 +13,8 @@ from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.board import Family
 from bitlane_boards.flow import FLOWS
-from support.boards.board_builds import built
-from support.boards.netlists import built_boards
-from support.boards.small_builds import blinking
+from support.boards.board_builds import blinking, built
+from support.boards.session import built_boards
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 

@@ -6,8 +6,7 @@ import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.readback import rtl_model
-from support.boards.netlists import BUILT, SLOW
-from support.boards.session import validated
+from support.boards.session import BUILT, SLOW, validated
 from support.verdicts import AT_THE_PINS
 
 pytestmark = [pytest.mark.slow, AT_THE_PINS]

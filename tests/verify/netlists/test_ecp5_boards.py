@@ -10,7 +10,7 @@ import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.board import Family
-from support.boards.netlists import (
+from support.boards.session import (
     NETWORK_BUILT,
     built_boards,
     expect_answers_of_its_rtl,

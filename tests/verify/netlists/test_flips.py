@@ -25,8 +25,7 @@ from bitlane_rtl.abi import (
 from cppsim.errors import SimulationError
 from flips.copies import Flip, flipped, random_flips
 from flips.exchanges import ExchangeWriter
-from support.boards.asc import write
-from support.boards.board_builds import built
+from support.boards.board_builds import built, write
 from support.boards.session import validated
 from support.record import random_record
 from support.rotation import drawn

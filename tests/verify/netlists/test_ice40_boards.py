@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bitlane_boards.board import Family
-from support.boards.netlists import built_boards, expect_answers_of_its_rtl, expect_validated
+from support.boards.session import built_boards, expect_answers_of_its_rtl, expect_validated
 from support.verdicts import AT_THE_PINS
 
 pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.rotates(1)]
