@@ -29,7 +29,7 @@ _REST = (
 class Message:
     """A message of ``file`` that ``command`` prints in an environment after ``before``.
 
-    ``advice``: as `support.advice` reads it from the file. ``installs``: the words that the message
+    ``advice``: as the tests read it from the file. ``installs``: the words that the message
     prints behind ``pip install``. ``then``: a pattern of a line that ``command`` prints afterwards.
     ``compiler``: whether a C++ compiler is on the PATH.
     """

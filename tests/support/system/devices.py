@@ -1,6 +1,10 @@
 """The simulated devices that the tests of the whole path run on.
 
-One has a Wishbone core in the place of the AXI4 core, behind two bridges, so that the system's
+Three circuits in all, because each is compiled once: the default one (64 bits, two read ports), a
+narrow one with little memory, and a wide one. How their memory behaves costs no compilation. Guard
+bytes are on both sides of every allocation.
+
+A Wishbone core takes the place of the narrow AXI4 core behind two bridges, so that the system's
 memory, with its stalls and faults, and its host serve Wishbone. The bridges are simple: a request
 of Wishbone is a burst of one beat, and the host makes one access at a time.
 """
