@@ -1,4 +1,4 @@
-"""Links of several hosts to the boards of a simulated switch, in simulated time. No tests here."""
+"""Two boards at simulated pins on one switch: a pool of them, and the rate of their one cable."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
