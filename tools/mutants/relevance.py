@@ -71,11 +71,13 @@ _REQUEST_UNITS = (
 
 _MEMORIES = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py", "bus/storage.py")
 _PARTS = (
+    "bit_unit/beat_pairs.py",
     "bit_unit/lane_tests.py",
     "bit_unit/logic.py",
     "bit_unit/op_decode.py",
     "bit_unit/popcount.py",
     "bit_unit/row_sum.py",
+    "bit_unit/shift.py",
 )
 
 OWN: Mapping[str, tuple[str, ...]] = {
@@ -89,7 +91,6 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "abi/queries.py": (_QUERIES,),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
-    "bit_unit/beat_pairs.py": ("tests/rtl/bit_unit/test_shift.py",),
     **dict.fromkeys(_PARTS, ("tests/rtl/bit_unit/test_parts.py",)),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
     "bus/axi4_lite.py": ("tests/rtl/bus/test_control.py",),
@@ -102,6 +103,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "control/ring.py": ("tests/rtl/control/test_refusals.py",),
     "control/read_activity.py": ("tests/rtl/control/test_registers.py",),
     "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
+    "datapath/realigner.py": ("tests/rtl/datapath/test_pairing.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/watchdog.py": ("tests/rtl/datapath/test_pairing.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
@@ -117,6 +119,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_CROSSINGS, ("tests/rtl/ethernet/test_crossings.py",)),
     **dict.fromkeys(_MAC_UNITS, ("tests/rtl/ethernet/test_mac.py",)),
     "link/data_mover.py": _REQUESTS,
+    "link/datagram_check.py": ("tests/rtl/link/test_data_mover.py",),
     "link/word_mover.py": (
         "tests/rtl/link/test_data_mover.py",
         "tests/rtl/serial/test_serial_bridge.py",
