@@ -1,4 +1,7 @@
-"""A board with SDRAM at its pins: it computes on the chip, and says where a wrong chip fails."""
+"""A board with SDRAM at its pins: it computes on the chip, at a share of its peak that is exact.
+
+A wrong chip fails, and where it does is said.
+"""
 
 import re
 from dataclasses import replace
@@ -13,19 +16,17 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.flow.top import Top
 from bitlane_boards.pins import CircuitModel, SdramModel, SplitPins
+from bitlane_boards.pins.sdram_rows import Transfer, logic, reads
 from bitlane_boards.readback import rtl_model
 from bitlane_rtl.abi import Op
-from bitlane_rtl.bus.sdram.part import SdramPart
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart
 from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [
-    pytest.mark.slow,
-    AT_THE_PINS,
-    pytest.mark.judges("bitlane.command_line"),
-    pytest.mark.any_face,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.any_face]
+
+THROUGH_COMMANDS = pytest.mark.judges(*AT_THE_PINS.args, "bitlane.command_line")
 
 
 def faster(name: str, **changes: Any) -> Board:
@@ -48,6 +49,7 @@ def part() -> SdramPart:
 
 
 @pytest.mark.parametrize("board", [BOARD, WITHOUT_MASKS], ids=lambda board: board.name)
+@THROUGH_COMMANDS
 def test_a_job_goes_through_the_chip(board: Board) -> None:
     model = rtl_model(board)
     assert isinstance(model, SdramModel)
@@ -63,10 +65,12 @@ def test_a_job_goes_through_the_chip(board: Board) -> None:
     assert counts.faults == counts.lost_rows == 0
 
 
+@THROUGH_COMMANDS
 def test_a_board_without_masks_passes_validation() -> None:
     assert validated(rtl_model(WITHOUT_MASKS), WITHOUT_MASKS, 1024) == ""
 
 
+@THROUGH_COMMANDS
 def test_a_chip_of_half_the_columns_is_named_by_bank_row_and_bits() -> None:
     half = replace(part(), column_bits=8)
     model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), half, BOARD.clock_hz)
@@ -75,6 +79,7 @@ def test_a_chip_of_half_the_columns_is_named_by_bank_row_and_bits() -> None:
     assert re.search(r"memory +FAIL .* address in address, bits 11 from bank 0, row 0 on", trouble)
 
 
+@THROUGH_COMMANDS
 def test_a_chip_of_half_the_banks_stops_the_simulation() -> None:
     half = replace(part(), bank_bits=1)
     model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), half, BOARD.clock_hz)
@@ -82,12 +87,14 @@ def test_a_chip_of_half_the_banks_stops_the_simulation() -> None:
         validated(model, BOARD, 1024)
 
 
+@THROUGH_COMMANDS
 def test_a_chip_on_a_faster_clock_stops_the_simulation() -> None:
     model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), part(), 1.3 * BOARD.clock_hz)
     with pytest.raises(SimulationError, match=f"{part().name}: pause: "):
         validated(model, BOARD, 1024)
 
 
+@THROUGH_COMMANDS
 def test_a_board_has_the_chip_that_its_memory_asks_for() -> None:
     for changes, message in (
         ({"sdram": None}, "sdram: expected with MemoryKind.SDRAM"),
@@ -97,3 +104,27 @@ def test_a_board_has_the_chip_that_its_memory_asks_for() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             replace(BOARD, **changes)  # type: ignore[arg-type]
+
+
+REFRESH = 18
+"""Cycles that a refresh costs a stream, including the activation of a row."""
+
+
+@pytest.mark.parametrize(("size", "refreshes"), [(1 << 14, 11), (1 << 15, 22), (1 << 16, 43)])
+def test_a_stream_reads_a_word_a_cycle_but_for_refreshes(size: int, refreshes: int) -> None:
+    words = size // 2
+    assert reads(64, size, (0,)) == Transfer(words, words + REFRESH * refreshes + 15)
+
+
+@pytest.mark.parametrize(
+    ("width", "part", "share"),
+    [(64, AS4C16M16SA_7, 0.94), (64, EM638325_6H, 0.93), (32, EM638325_6H, 0.83)],
+    ids=["with masks", "without masks", "a beat a word"],
+)
+@pytest.mark.parametrize(("op", "streams"), [(Op.XOR, 3), (Op.NOT, 2)], ids=["XOR", "NOT"])
+def test_an_operator_transfers_its_words_once_and_has_most_of_the_peak(
+    op: Op, streams: int, width: int, part: SdramPart, share: float
+) -> None:
+    transfer = logic(width, op, 1 << 16, part)
+    assert transfer.words == streams * (1 << 19) // part.width
+    assert transfer.efficiency > share
