@@ -1,17 +1,24 @@
-"""Exported cores on Icarus Verilog and on Verilator, between the bus models of cocotbext-axi.
+"""Exported cores on Icarus and Verilator, between cocotbext-axi's bus models and ones of Wishbone.
 
 The suite that passes on the right core catches each bug that is put into the exported text, where
-others would meet it.
+others would meet it. A board is opposite the PHY of cocotbext-eth, at its RGMII pins.
 """
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.cocotb.runs import run_suite
+from bitlane_rtl.configurations import one_port
+from bitlane_sim.export.destination import Destination
+from bitlane_sim.export.wishbone import export_wishbone
+from support.cocotb.bench import CORE
+from support.cocotb.runs import MEMORY_BYTES, Outcome, run_suite, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
+from support.ethernet.verilog import board_verilog
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]
 
@@ -61,30 +68,12 @@ def changed(pattern: str, replacement: str, text: str) -> str:
     return result
 
 
-def with_logic(logic: str, text: str) -> str:
-    """Return ``text`` with ``logic`` behind the declarations of the top module."""
-    start = re.search(FIRST_INSTANCE, text)
-    assert start, "the top module has no instances"
-    return text[: start.start()] + logic + text[start.start() :]
-
-
 def with_ready(logic: str, text: str) -> str:
     """Return ``text`` with ``logic``, whose ``seen`` replaces the input ``m_axi_wready``."""
     start = re.search(FIRST_INSTANCE, text)
     assert start, "the top module has no instances"
     body = re.sub(r"\bm_axi_wready\b", "seen", text[start.start() :])
-    return with_logic(logic, text[: start.start()] + body)
-
-
-def with_output(name: str, value: str, logic: str, text: str) -> str:
-    """Return ``text`` with ``logic``, where the output ``name`` is ``value``, not ``offered``.
-
-    ``offered`` is the signal that instances connect to the output.
-    """
-    connected = f"({name})"
-    assert connected in text
-    logic = f"  wire offered;\n{logic}  assign {name} = {value};\n"
-    return with_logic(logic, text.replace(connected, "(offered)"))
+    return text[: start.start()] + logic + body
 
 
 def drop_a_beat(text: str) -> str:
@@ -112,7 +101,7 @@ def lose_a_beat(text: str) -> str:
         "  end\n"
     )
     seen = with_ready("", text)
-    return with_output("m_axi_wvalid", "offered & ~lost", logic, seen)
+    return with_output(seen, "m_axi_wvalid", "offered & ~lost", logic)
 
 
 def shorten_awlen(text: str) -> str:
@@ -135,7 +124,7 @@ def take_back_valid(text: str) -> str:
         "  reg waits = 1'b0;\n"
         "  always @(posedge clk) waits <= m_axi_arvalid & ~m_axi_arready & ~waits;\n"
     )
-    return with_output("m_axi_arvalid", "offered & ~waits", logic, text)
+    return with_output(text, "m_axi_arvalid", "offered & ~waits", logic)
 
 
 @pytest.mark.parametrize(
@@ -157,3 +146,80 @@ def test_bug_is_caught(bug: Callable[[str], str], sign: str, tmp_path: Path) -> 
 def test_the_same_tests_pass_without_a_bug(tmp_path: Path) -> None:
     outcome = run_suite(icarus(), tmp_path, width=WIDTH, ports=PORTS, only=ONLY)
     assert (len(outcome.passed), list(outcome.failed)) == (2, []), str(outcome)
+
+
+WISHBONE_TESTS = 14
+
+
+def run_wishbone(
+    simulator: Simulator,
+    folder: Path,
+    width: int,
+    *,
+    change: Callable[[str], str] = str,
+    only: str | None = None,
+) -> Outcome:
+    """Run the suite on the core of ``width``, whose Verilog ``change`` may change."""
+    configuration = replace(one_port(width), memory_bytes=MEMORY_BYTES)
+    to = Destination("core", Path("core.v"))
+    text, _ = export_wishbone(configuration, 16, "bitlane export", to)
+    core = {"data_width": width, "read_ports": 1, "memory_bytes": MEMORY_BYTES}
+    variables = {CORE: json.dumps(core)}
+    return run_verilog(simulator, folder, change(text), "wishbone_suite", variables, only=only)
+
+
+@pytest.mark.parametrize(("find", "width"), [(icarus, 32), (verilator, 64)])
+def test_wishbone_core(find: Callable[[], Simulator], width: int, tmp_path: Path) -> None:
+    outcome = run_wishbone(find(), tmp_path, width)
+    assert (len(outcome.passed), list(outcome.failed)) == (WISHBONE_TESTS, []), str(outcome)
+
+
+WISHBONE_BUGS = {
+    "all bytes are written": ("wbm_sel_o", "offered | 4'hf"),
+    "WE is lost": ("wbm_we_o", "offered & 1'h0"),
+    "CYC falls with STB": ("wbm_cyc_o", "offered & wbm_stb_o"),
+}
+
+
+@pytest.mark.parametrize("bug", WISHBONE_BUGS)
+def test_bug_of_a_wishbone_core_is_caught(bug: str, tmp_path: Path) -> None:
+    """The bugs are put into the exported text, where others would meet them."""
+
+    def change(text: str) -> str:
+        return with_output(text, *WISHBONE_BUGS[bug])
+
+    outcome = run_wishbone(
+        icarus(), tmp_path, 32, change=change, only=r"test_long_bursts/chance=0\.5"
+    )
+    assert outcome.failed, str(outcome)
+
+
+ETHERNET_TESTS = 5
+
+BENCH = """
+module core;
+  reg clk = 0, line_clk = 0, rst = 1;
+
+  // The pins of the PHY. Those that no test drives are outputs of the board.
+  reg phy_rxc = 0, phy_rx_ctl = 0;
+  reg [3:0] phy_rxd = 0;
+  wire phy_txc, phy_tx_ctl;
+  wire [3:0] phy_txd;
+
+  // The delays that RGMII needs, a quarter of a period.
+  wire rx_ctl, txc;
+  wire [3:0] rxd;
+  assign #2 rxd = phy_rxd;
+  assign #2 rx_ctl = phy_rx_ctl;
+  assign #2 phy_txc = txc;
+
+  board board(.clk(clk), .line_clk(line_clk), .rst(rst),
+              .rxc(phy_rxc), .rxd(rxd), .rx_ctl(rx_ctl),
+              .txc(txc), .txd(phy_txd), .tx_ctl(phy_tx_ctl));
+endmodule
+"""
+
+
+def test_board_at_its_pins(tmp_path: Path) -> None:
+    outcome = run_verilog(icarus(), tmp_path, board_verilog() + BENCH, "ethernet_suite", {})
+    assert (len(outcome.passed), list(outcome.failed)) == (ETHERNET_TESTS, []), str(outcome)

@@ -163,15 +163,15 @@ def _outcome(results: Path, log: str) -> Outcome:
     return Outcome(passed, failed, log)
 
 
-def with_output(text: str, name: str, value: str) -> str:
-    """Return ``text`` with ``value`` at the output ``name`` of the top module.
+def with_output(text: str, name: str, value: str, logic: str = "") -> str:
+    """Return ``text`` with ``value`` at the output ``name`` of the top module, and with ``logic``.
 
-    ``offered`` in ``value`` is the signal that the circuit connects to the output.
+    ``offered`` in both is the signal that the circuit connects to the output.
     """
     head, body = text.split("\n);\n", 1)
     (width,) = re.findall(rf"^  output wire (\[\d+:0\] )?{name},?$", head, re.MULTILINE)
     top, end, rest = body.partition("endmodule")
     top, count = re.subn(rf"\b{name}\b", "offered", top)
     assert count == 1, f"{count} connections of {name}"
-    logic = f"  wire {width}offered;\n  assign {name} = {value};\n"
-    return f"{head}\n);\n{logic}{top}{end}{rest}"
+    added = f"  wire {width}offered;\n{logic}  assign {name} = {value};\n"
+    return f"{head}\n);\n{added}{top}{end}{rest}"

@@ -59,7 +59,7 @@ INTERFACES = {
     "serial link": "tests/host/links/test_faults.py",
     "network link": "tests/host/links/test_contract.py",
     "exported Verilog": "tests/cocotb/test_cores.py",
-    "exported Wishbone core": "tests/cocotb/test_wishbone_core.py",
+    "exported Wishbone core": "tests/cocotb/test_cores.py",
     "exported stream core": "tests/cocotb/test_stream_core.py",
     "C driver": "tests/sim/test_c_driver.py",
     "C program under Linux": "tests/system/test_examples.py",
