@@ -1,7 +1,8 @@
 """The core in a SoC of LiteX, with LiteDRAM, simulated, by way of ``litex_server``."""
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from bitlane.errors import DeviceError, LinkError
 from bitlane.links import Link, open_link
 from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import ABI_VERSION, Op
-from support.boards.litex import PAGE, Simulated, served
+from support.boards.litex import PAGE, Simulated, of_page, served
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,6 +26,21 @@ pytestmark = [
     pytest.mark.rotates(1),  # all tests choose the same board
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
 ]
+
+
+# A simulation uses a processor until it ends, so it ends with the module.
+@pytest.fixture(scope="module", params=["radiona_ulx3s", "colorlight_i5"])
+def soc(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Simulated]:
+    """The simulated SoC, by the commands of the page: with byte masks, and without."""
+    folder = tmp_path_factory.mktemp("litex")
+    words = of_page("python -m bitlane_boards.litex.simulated")
+    words = [{"build/simulated": str(folder), "2430": "0"}.get(word, word) for word in words]
+    words += ["--board", request.param]
+    with served([sys.executable, *words[1:]], folder, request.param) as started:
+        yield started
+
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1 << 15

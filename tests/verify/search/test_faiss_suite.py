@@ -2,21 +2,25 @@
 
 They are fetched for the run, and no part of this project:
 ``git clone --depth 1 https://github.com/facebookresearch/faiss``, and FAISS_TESTS names the folder
-``tests`` in it.
+``tests`` in it. They get a module `faiss` with other indexes; all other names are FAISS's own.
 """
 
 import os
 import sys
+import tempfile
 import unittest
 from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import faiss
+import numpy as np
 import pytest
 
 import bitlane
-from support.host import faiss_shim
+from bitlane import BinaryIndex, BitlaneError, Device
 
 FOLDER = os.environ.get("FAISS_TESTS", "")
 
@@ -24,6 +28,101 @@ pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(not FOLDER, reason="FAISS_TESTS names no folder of FAISS's tests"),
 ]
+
+
+class SearchParameters:
+    def __init__(self, sel: Any = None) -> None:
+        self.sel = sel
+
+
+class _Index:
+    """The methods of FAISS's `IndexBinary`. Errors are RuntimeErrors, as FAISS's are."""
+
+    is_trained = True
+
+    def __init__(self, index: BinaryIndex) -> None:
+        self.index = index
+
+    d = property(lambda self: self.index.d)
+    code_size = property(lambda self: self.index.code_size)
+    ntotal = property(lambda self: self.index.ntotal)
+
+    def add(self, x: Any) -> None:
+        self.index.add(x)
+
+    def reset(self) -> None:
+        self.index.reset()
+
+    def search(self, x: Any, k: int, *, params: Any = None) -> Any:
+        return self.index.search(x, k, select=None if params is None else params.sel)
+
+    def range_search(self, x: Any, thresh: int, *, params: Any = None) -> Any:
+        return self.index.range_search(x, thresh, select=None if params is None else params.sel)
+
+    def assign(self, x: Any, k: int, labels: None = None) -> Any:
+        assert labels is None
+        return self.index.assign(x, k)
+
+    def reconstruct(self, key: int) -> Any:
+        try:
+            return self.index.reconstruct(key)
+        except BitlaneError as error:
+            raise RuntimeError(str(error)) from None
+
+    def reconstruct_n(self, n0: int = 0, ni: int = -1) -> Any:
+        return self.index.reconstruct_n(n0, ni)
+
+    def remove_ids(self, x: Any) -> int:
+        return self.index.remove_ids(x)
+
+
+def faiss_on(device: Device) -> Any:
+    """Return a module `faiss` whose binary indexes have their rows on ``device``."""
+
+    class IndexBinaryFlat(_Index):
+        use_heap = True
+
+        def __init__(self, d: int) -> None:
+            super().__init__(BinaryIndex(device, d))
+
+    class IndexBinaryIDMap2(_Index):
+        def __init__(self, sub_index: _Index) -> None:
+            super().__init__(sub_index.index)
+
+        def add_with_ids(self, x: Any, ids: Any) -> None:
+            self.index.add_with_ids(x, ids)
+
+    def serialize_index_binary(index: _Index) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "index")
+            index.index.save(file)
+            return np.frombuffer(file.read_bytes(), np.uint8)
+
+    def deserialize_index_binary(data: Any) -> _Index:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "index")
+            file.write_bytes(data.tobytes())
+            return _Index(BinaryIndex.load(device, file))
+
+    class Shim(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            return getattr(faiss, name)
+
+    shim: Any = Shim("faiss")
+    for each in (
+        *(IndexBinaryFlat, IndexBinaryIDMap2, SearchParameters),
+        *(serialize_index_binary, deserialize_index_binary),
+    ):
+        setattr(shim, each.__name__, each)
+    shim.IndexBinaryIDMap = IndexBinaryIDMap2
+    for name in dir(bitlane):
+        if name.startswith("IDSelector"):
+            setattr(shim, name, getattr(bitlane, name))
+    shim.IDSelectorRange = lambda imin, imax, assume_sorted=False: bitlane.IDSelectorRange(
+        imin, imax
+    )
+    return shim
+
 
 KINDS = ["batch", "range", "range_sorted", "array", "bitmap", "not", "and", "or", "xor"]
 """Selections that FAISS's test of selectors knows; it tries some with its binary index."""
@@ -54,7 +153,7 @@ def load(name: str, device: bitlane.Device) -> Any:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(FOLDER)
-    module.faiss = faiss_shim.module(device)  # type: ignore[attr-defined]
+    module.faiss = faiss_on(device)  # type: ignore[attr-defined]
     return module
 
 
