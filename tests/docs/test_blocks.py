@@ -143,8 +143,8 @@ ELSEWHERE = {
     ("docs/litedram_report.md", "text"): "tests/boards/litex/test_litex_targets.py",
     ("docs/measurements/mutants.md", "text"): "tests/tools/test_mutants.py",
     ("docs/extending.md", "diff"): "tests/docs/test_ways.py",
-    ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
-    ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_first_hour_fpga.py",
+    ("docs/first_hour_fpga.md", "c"): "tests/system/test_examples.py",
+    ("docs/first_hour_fpga.md", "verilog"): "tests/system/test_examples.py",
     ("examples/soc/README.md", "text"): "tests/system/test_examples.py",
     ("examples/uio/README.md", "text"): "tests/system/test_examples.py",
 }

@@ -174,7 +174,7 @@ _SIM = {
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
     "export/folder.py": ("tests/sim/test_export_folder.py",),
     "export/registers_page.py": ("tests/sim/test_registers_page.py",),
-    "export/start.py": ("tests/sim/test_export_folder.py", "tests/system/test_first_hour_fpga.py"),
+    "export/start.py": ("tests/sim/test_export_folder.py", "tests/system/test_examples.py"),
     "export/system_rdl.py": ("tests/sim/test_export_folder.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/docs/test_written.py",),
