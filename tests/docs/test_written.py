@@ -21,11 +21,11 @@ from bitlane_boards import boards
 from bitlane_sim.bench.contract import Row, measure
 from bitlane_sim.device.simulator import choose_evaluator
 from support.docs import notebooks, recording, status
-from support.docs.model_tables import level_table, operator_table
 from support.docs.notebooks import NOTEBOOKS, execute
 from support.docs.pages import PAGES, ROOT, blocks, name
 from support.docs.performance import PAGE, filled, page, records
 from support.docs.recording import drawn, lines_of
+from support.docs.status import level_table, operator_table
 
 UNITS = r"LUT4|CCU2C|[MG]B/s|[kM]?Hz|cycles a second|times as (?:fast|many|much)"
 
