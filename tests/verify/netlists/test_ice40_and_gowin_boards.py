@@ -1,5 +1,6 @@
-"""Every Gowin board, synthesised, passes validation at its pins and equals its RTL cycle by cycle.
+"""Every iCE40 and Gowin board passes validation at its pins and equals its RTL cycle by cycle.
 
+The netlist of an iCE40 board is read from the bitstream file, that of a Gowin board is synthesised;
 `tests/verify/boards/test_builds.py` places and routes it, too.
 """
 
@@ -13,7 +14,10 @@ from support.verdicts import AT_THE_PINS
 
 pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
-BOARDS = built_boards(Family.GOWIN)
+BOARDS = [
+    *(pytest.param(name, marks=pytest.mark.rotates(1)) for name in built_boards(Family.ICE40)),
+    *built_boards(Family.GOWIN),
+]
 
 
 @pytest.mark.parametrize("name", BOARDS)
