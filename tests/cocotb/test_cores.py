@@ -1,4 +1,4 @@
-"""Exported cores on Icarus and Verilator, between cocotbext-axi's bus models and ones of Wishbone.
+"""Exported cores on Icarus and Verilator, between bus models of cocotbext-axi and of Wishbone.
 
 The suite that passes on the right core catches each bug that is put into the exported text, where
 others would meet it. A board is opposite the PHY of cocotbext-eth, at its RGMII pins.
