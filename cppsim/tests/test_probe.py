@@ -34,9 +34,9 @@ from cppsim.testing import (
 )
 from cppsim.tuning import Tuning
 from support.fuzz import compare_designs, in_packs, merged
-from support.plain_cells import computed
 from support.seeds import seeds
 from support.small import phased
+from support.zoo import computed
 
 WORD = (1 << 64) - 1
 _VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)

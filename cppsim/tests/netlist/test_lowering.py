@@ -19,8 +19,8 @@ from cppsim.netlist.design import CellKind, FormattedValue, NotPlain, PlainCell,
 from cppsim.netlist.lowering import lower
 from cppsim.netlist.passes import trim
 from cppsim.netlist.simplify import folded, share
-from support.plain_cells import number_of, random_cell, value_of
 from support.seeds import seeds
+from support.zoo import number_of, random_cell, value_of
 
 VALUE = (2 << 16, 2 << 16 | 1, 2 << 16 | 2)
 ENABLE = 3 << 16

@@ -11,8 +11,8 @@ from cppsim.batch.bitslice.levels import LevelCall, Levels
 from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Gate, Network
 from cppsim.batch.bitslice.phase import Call, Output, Phase
 from cppsim.netlist.design import Bits, CellKind, PlainCell
-from support.plain_cells import number_of, random_cell, value_of
 from support.seeds import seeds
+from support.zoo import number_of, random_cell, value_of
 
 _CASES = 64
 _ONES = (1 << _CASES) - 1
