@@ -23,10 +23,9 @@ from cppsim import BatchError, Model, ReferenceModel
 from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError
 from simulators import batch, run, speeds
-from simulators import xors as xors_module
+from simulators.batch import RAM_BYTES, SIZE, TIMINGS, Apart, apart, xors, xors_on_one_thread
 from simulators.speeds import measure_verilator
 from simulators.verilated import build_verilated
-from simulators.xors import RAM_BYTES, SIZE, TIMINGS, Apart, apart, xors, xors_on_one_thread
 from support.docs.performance import page
 from support.host_gpu import host_gpu
 from support.processes import succeed
@@ -60,7 +59,7 @@ def circuit() -> HarnessCircuit:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure once, and a XOR of a sixteenth of the bytes: a stand-in for a GPU is slow."""
     monkeypatch.setattr(batch, "ROUNDS", 1)
-    monkeypatch.setattr(xors_module, "SIZE", SIZE // 16)
+    monkeypatch.setattr(batch, "SIZE", SIZE // 16)
 
 
 def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from bitlane_sim.campaigns.folder import make_circuit, open_circuit
 from bitlane_sim.figures import record, write_json
 from cppsim.errors import SimulationError
 from simulators import batch
-from simulators.xors import RAM_BYTES
+from simulators.batch import RAM_BYTES
 
 
 def _progress(text: str) -> None:

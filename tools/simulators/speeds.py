@@ -29,9 +29,8 @@ from bitlane_sim.device.simulator import Simulator
 from cppsim import Model
 from cppsim.circuits import build
 from cppsim.errors import SimulationError
-from simulators.batch import BatchRow
+from simulators.batch import TIMINGS, BatchRow, apart
 from simulators.verilated import build_verilated, verilator_folder
-from simulators.xors import TIMINGS, apart
 
 _XOR_BYTES = 1 << 24
 
