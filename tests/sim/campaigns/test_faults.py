@@ -28,7 +28,11 @@ from cppsim.errors import BatchError
 from support.processes import run_python
 from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, small_folder
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_face]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_face,
+    pytest.mark.reads("cppsim/pyproject.toml"),
+]
 
 
 @pytest.fixture
