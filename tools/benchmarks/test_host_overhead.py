@@ -1,6 +1,8 @@
-"""Host time of each call, without the device: printed, and bounded by ratios only.
+"""Host time of each call, without the device, and speed of two simulated devices against one.
 
-Not part of `make test`, because a test that runs at the same time makes every figure worse.
+Of a call it is printed, and bounded by ratios only. Of devices the results alone are asserted, and
+the overhead of each fragment and chunk is printed, too. Not part of `make test`, because a test
+that runs at the same time makes every figure worse: two devices need two idle cores.
 """
 
 import tracemalloc
@@ -9,16 +11,22 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
+from distributed import Client
+from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import bitlane
+import bitlane.dask
 from benchmarks.timing import fastest
 from bitlane import Device, dml
 from bitlane.driver import Driver
 from bitlane.links import Link
 from support.host.line import LeanLink
+from support.system.clusters import cluster_of
+from support.system.devices import DEFAULT
 
 pytestmark = pytest.mark.slow
 
@@ -170,3 +178,58 @@ def test_large_arrays_are_copied_up_and_down(memory: Device, benchmark: Benchmar
     assert peak < 1.05 * LARGE
     # One more copy would add at least a seventh: it reads and writes as each of the 7 passes does.
     assert taken < 1.5 * bare
+
+
+ROUNDS = 3
+ROWS, WIDTH = 256, 1 << 16
+"""Shape of the compared rows in bytes: 16 MiB in all; 16 rows are a chunk of 1 MiB."""
+
+Record = Callable[[str, object], None]
+
+
+def computed(client: Client, lazy: da.Array) -> Any:
+    return client.compute(lazy).result(120)
+
+
+@pytest.fixture(scope="module")
+def rows() -> NDArray[np.uint8]:
+    return np.random.default_rng(1).integers(0, 256, (ROWS, WIDTH), np.uint8)
+
+
+def test_a_pool(rows: NDArray[np.uint8], record_property: Record) -> None:
+    expected = np.bitwise_count(rows ^ rows[0]).sum(axis=1, dtype=np.uint32)
+    seconds: dict[int, float] = {}
+    least: dict[int, float] = {}
+    small = np.zeros(16 * 1024, np.uint8)
+    for devices in (1, 2):
+        with bitlane.Pool([DEFAULT] * devices) as pool:
+            assert np.array_equal(pool.hamming(rows, rows[0]), expected)
+            seconds[devices] = fastest(partial(pool.hamming, rows, rows[0]), ROUNDS)
+            least[devices] = fastest(partial(pool.bit_not, small), ROUNDS)
+    with bitlane.open(DEFAULT) as device:
+        alone = fastest(partial(device.bit_not, small), ROUNDS)
+    ratio = seconds[1] / seconds[2]
+    record_property("report", f"pool: two devices are {ratio:.2f} x one: {seconds}")
+    record_property("report", f"pool: {1000 * (least[1] - alone):.2f} ms a piece beside its work")
+
+
+def test_a_cluster(rows: NDArray[np.uint8], record_property: Record) -> None:
+    seconds: dict[int, float] = {}
+    overhead: dict[int, float] = {}
+    with bitlane.open(DEFAULT) as device:
+        alone = fastest(partial(device.bit_not, np.zeros(64, np.uint8)), ROUNDS)
+    for workers in (1, 2):
+        with cluster_of(workers) as client:
+            bitlane.dask.equip(client)
+            data = client.persist(da.full((ROWS, WIDTH), 0xA5, dtype=np.uint8, chunks=(16, -1)))
+            lazy = bitlane.dask.hamming(data, rows[0])
+            expected = np.bitwise_count(rows[0] ^ np.uint8(0xA5)).sum()
+            assert set(computed(client, lazy).tolist()) == {expected}
+            seconds[workers] = fastest(partial(computed, client, lazy), ROUNDS)
+            tiny = client.persist(da.zeros(64 * 200, dtype=np.uint8, chunks=64))
+            took = fastest(partial(computed, client, bitlane.dask.bit_not(tiny)), ROUNDS)
+            overhead[workers] = took / 200 - alone
+    ratio = seconds[1] / seconds[2]
+    each = {workers: f"{1000 * value:.2f} ms" for workers, value in overhead.items()}
+    record_property("report", f"cluster: two workers are {ratio:.2f} x one: {seconds}")
+    record_property("report", f"cluster: a chunk beside its work, by workers: {each}")
