@@ -1,7 +1,8 @@
-"""Routed netlists of ECP5 and synthesised ones of Gowin: bytes and cycles as the RTL has them.
+"""Netlists of ECP5 and Gowin, routed or synthesised: bytes and cycles as the RTL has them.
 
 A unit's carry chains still count the differing bits after nextpnr has routed them. The database of
-nextpnr is read if its version is the one with the known layout.
+nextpnr is read if its version is the one with the known layout. A feature that the gates do not
+simulate is refused by its name. Netlists of several clocks have an input for each of their domains.
 """
 
 import ctypes
@@ -9,6 +10,7 @@ import json
 import random
 import tomllib
 from collections.abc import Callable
+from ctypes import CFUNCTYPE, byref, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,11 +35,12 @@ from bitlane_boards.readback import (
 )
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
+from bitlane_boards.readback.json_netlist import Cell
 from bitlane_rtl.search.unit import Unit
 from support.boards.board_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 
-pytestmark = [pytest.mark.slow, pytest.mark.any_face]
+pytestmark = pytest.mark.any_face
 
 
 def from_ecp5(path: Path) -> Netlist:
@@ -51,6 +54,7 @@ def from_gowin(path: Path) -> Netlist:
 FAMILIES = [(ecp5, from_ecp5), (gowin, from_gowin)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [Store.BLOCK, Store.TALL, Store.WIDE])
 @pytest.mark.parametrize(("build", "convert"), FAMILIES, ids=["ecp5", "gowin"])
 def test_netlist_answers_like_the_rtl_in_every_cycle(
@@ -77,6 +81,7 @@ def changed(
     return copy
 
 
+@pytest.mark.slow
 def test_a_changed_lut_of_the_netlist_shows(tmp_path: Path) -> None:
     def flip(cell: dict[str, Any]) -> None:
         table = cell["parameters"]["INITVAL"]
@@ -88,6 +93,7 @@ def test_a_changed_lut_of_the_netlist_shows(tmp_path: Path) -> None:
     assert talk(simulation, data)[0] != bytes(answers(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind", "change", "message"),
     [
@@ -112,6 +118,7 @@ def test_cells_that_are_not_understood_are_refused(
         netlist(changed(build(), tmp_path, kind, alter))
 
 
+@pytest.mark.slow
 def test_what_is_no_netlist_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     for text in ("", "[]", "{}", '{"modules": {}}', '{"modules": {"a": {}}}'):
@@ -122,6 +129,7 @@ def test_what_is_no_netlist_is_refused(tmp_path: Path) -> None:
         JsonNetlist.read(tmp_path / "nothing")
 
 
+@pytest.mark.slow
 def test_what_is_no_text_is_not_quoted(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     for content in (b"\xff" * 10_000, b"[" * 100_000):
@@ -184,6 +192,7 @@ def distances(path: Path, row: int, queries: list[int]) -> list[int]:
     return seen[latency:][: len(queries)]
 
 
+@pytest.mark.slow
 def test_routed_unit(netlist: Path) -> None:
     generator = random.Random(64)
     for _ in range(5):
@@ -194,6 +203,7 @@ def test_routed_unit(netlist: Path) -> None:
         assert distances(netlist, row, queries) == expected, f"row {row:#x}"
 
 
+@pytest.mark.slow
 def test_a_changed_table_shows(netlist: Path, tmp_path: Path) -> None:
     content = json.loads(netlist.read_text())
     cells = content["modules"]["top"]["cells"].values()
@@ -209,6 +219,7 @@ def test_a_changed_table_shows(netlist: Path, tmp_path: Path) -> None:
 # --- the database of nextpnr --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_installed_version_has_the_known_layout() -> None:
     pins = ChipDatabase("5k").package("sg48")
     # The 39 signals of the package; the other pins are supplies (Lattice FPGA-DS-02008).
@@ -217,6 +228,7 @@ def test_the_installed_version_has_the_known_layout() -> None:
     assert len(set(pins.values())) == len(numbers)
 
 
+@pytest.mark.slow
 def test_another_version_is_refused_with_the_one_that_is_expected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -230,9 +242,95 @@ def test_another_version_is_refused_with_the_one_that_is_expected(
     )
 
 
+@pytest.mark.slow
 def test_only_readback_requires_the_version_with_the_known_layout() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
     major, minor = map(int, chipdb._VERSION.split("."))
     assert f"{chipdb._PACKAGE}>={chipdb._VERSION},<{major}.{minor + 1}" in extras["readback"]
     assert f"{chipdb._PACKAGE}>={chipdb._VERSION}" in extras["boards"]
+
+
+REFUSED = [
+    (
+        Cell("c", "TRELLIS_FF", {"CLKMUX": "INV"}, {}, {}),
+        "TRELLIS_FF c: falling edges of the clock",
+    ),
+    (Cell("c", "TRELLIS_FF", {"LSRMODE": "PRLD"}, {}, {}), "TRELLIS_FF c: LSRMODE PRLD is not"),
+    (
+        Cell("c", "DP16KD", {"REGMODE_B": "OUTREG"}, {"DOB0": [2], "DOB1": [2]}, {}),
+        "DP16KD c: output registers are not simulated",
+    ),
+    (Cell("c", "DFFN", {}, {}, {}), "DFFN c: falling edges of the clock are not simulated"),
+    (Cell("c", "ALU", {"ALU_MODE": "0"}, {}, {}), "ALU c: ALU_MODE 0 is not simulated"),
+]
+
+
+@pytest.mark.parametrize(("cell", "said"), REFUSED)
+def test_features_that_are_not_simulated_are_refused(cell: Cell, said: str) -> None:
+    with pytest.raises(NetlistError, match=said):
+        convert(JsonNetlist({}, (cell,)), {**ecp5_readback.CELLS, **gowin_readback.CELLS}, {})
+
+
+RX_CLK = BoardPin("rx_clk", "A1", False, Side.IN)
+DOMAINS: dict[str, float | BoardPin] = {"sync": 3.75, "tx": 5.0, "rx": RX_CLK}
+PORTS = {"rx_clk": [2], "data": [3]}
+
+PLL = {"FEEDBK_PATH": "CLKOP", "CLKFB_DIV": "101", "CLKI_DIV": "1", "CLKOP_DIV": "110"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (
+            Cell("c", "TRELLIS_FF", {}, {"CLK": [9]}, {}),
+            "TRELLIS_FF c, port CLK: clocked by neither the PLL nor a pin with a clock",
+        ),
+        (
+            Cell("c", "EHXPLLL", {**PLL, "CLKOS_DIV": "111"}, {"CLKOP": [4], "CLKOS": [5]}, {}),
+            r"EHXPLLL c: makes 4\.28571 of its input's clock; expected 3\.75 or 5",
+        ),
+        (Cell("c", "EHXPLLL", PLL, {"CLKOS": [5]}, {}), "only a PLL with the output CLKOP"),
+    ],
+    ids=["clock", "ratio", "output"],
+)
+def test_clocks_of_no_domain_are_refused(cell: Cell, said: str) -> None:
+    with pytest.raises(NetlistError, match=said):
+        convert(JsonNetlist(PORTS, (cell,)), ecp5_readback.CELLS, {}, domains=DOMAINS)
+
+
+@pytest.mark.parametrize("side", [Side.IN_FALLING, Side.OUT_FALLING])
+def test_a_pin_without_a_double_data_rate_is_refused(side: Side) -> None:
+    pins = {"data": BoardPin("data", "B2", False, side)}
+    with pytest.raises(NetlistError, match="pin B2 has no double data rate"):
+        convert(JsonNetlist(PORTS, ()), ecp5_readback.CELLS, pins, domains=DOMAINS)
+
+
+def test_a_step_is_an_edge_of_the_domains_that_are_high() -> None:
+    """Two flip-flops divide their clocks: one the clock of a pin, the other one the PLL's."""
+    cells = [
+        Cell("pll", "EHXPLLL", {**PLL, "CLKOS_DIV": "1000"}, {"CLKOP": [4], "CLKOS": [5]}, {}),
+        Cell("pin", "TRELLIS_IO", {"DIR": "INPUT"}, {"B": [2], "O": [6]}, {}),
+    ]
+    for name, clock, q in (("rx", 6, 10), ("tx", 4, 20), ("sync", 5, 30)):
+        flip_flop = {"CLK": [clock], "M": [q + 1], "Q": [q]}
+        inverter = {"A": [q], "F": [q + 1]}
+        cells += [
+            Cell(name, "TRELLIS_FF", {"SD": "0"}, flip_flop, {}),
+            Cell(f"not {name}", "TRELLIS_COMB", {"INITVAL": f"{0x5555:b}"}, inverter, {}),
+        ]
+    ports = {**PORTS, "rx": [11], "tx": [21], "sync": [31]}
+    pins = {name: BoardPin(name, name, False) for name in ("rx", "tx", "sync")}
+    netlist = JsonNetlist(ports, tuple(cells))
+    model = GateModel(convert(netlist, ecp5_readback.CELLS, pins, domains=DOMAINS), "dividers")
+    simulated = {"rx": 0, "tx": 0, "sync": 0}
+    before = {name: model.get(name) for name in simulated}
+    entry = model.entry()
+    run = CFUNCTYPE(c_int, c_void_p, c_size_t, c_uint64, c_void_p)(entry.run_until)
+    for domains in (("rx",), ("tx", "sync"), (), ("sync",), ("rx", "tx", "sync")):
+        for name in simulated:
+            model.set(f"{name}_edge", name in domains)
+            simulated[name] ^= name in domains
+        assert run(entry.model, entry.numbers["rx"], 1, byref(c_int())) == 1
+        assert {name: model.get(name) ^ before[name] for name in simulated} == simulated
+    model.close()

@@ -188,7 +188,6 @@ _BOARDS = {
         "tests/boards/test_board.py",
     ),
     "readback/": (
-        "tests/boards/test_readback_refusals.py",
         "tests/boards/test_simulate.py",
         "tests/boards/test_simulate_netlists.py",
     ),
