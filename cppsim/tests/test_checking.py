@@ -1,4 +1,8 @@
-"""Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
+"""Executors side by side, in `cppsim.check` and `cppsim.testing`: what differs is named, and where.
+
+A check finds bugs in compiled code and in Amaranth's simulator. Designs at random are the same for
+the same seed.
+"""
 
 import re
 from collections.abc import Callable
@@ -10,16 +14,29 @@ import pytest
 from amaranth import hdl
 from amaranth.hdl import Assert, C, ClockDomain, ClockSignal, Format, Module, Print, Signal, signed
 from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.checking import CheckedState, Shadow
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from cppsim.running.slots import LogicSlot, SignalSlot
-from cppsim.testing import EXECUTORS, Bench, delay
+from cppsim.testing import (
+    EXECUTORS,
+    KINDS,
+    Bench,
+    delay,
+    random_clocks,
+    random_design,
+    random_testbench,
+    same_on,
+    ticks,
+    trace,
+    waveforms,
+)
 from support.small import counter, foreign, refused
 
-ticks = Bench(EXECUTORS["check"]).reads
+reads = Bench(EXECUTORS["check"]).reads
 """A testbench of single ticks: Amaranth's `repeat` complains if a run ends before it."""
 
 
@@ -54,10 +71,10 @@ def unextended(operand: str, width: int) -> str:
 def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> None:
     m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
     m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
-    cppsim.check(m, ticks(10), clocks=1e-6)
+    cppsim.check(m, reads(10), clocks=1e-6)
     change(words, "sign_extended", unextended)
     text = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
-    differs(text, m, ticks(10), clocks=1e-6)
+    differs(text, m, reads(10), clocks=1e-6)
 
 
 def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) -> None:
@@ -86,10 +103,10 @@ def test_what_is_printed_is_compared(
 ) -> None:
     m, count = counter()
     m.d.sync += [Print(Format("count {}", count)), Assert(count < 20)]
-    cppsim.check(m, ticks(3), clocks=1e-6)
+    cppsim.check(m, reads(3), clocks=1e-6)
     assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
     monkeypatch.setattr("cppsim.checking.message_text", lambda cell, values: "nonsense")
-    differs(r"compiled code says \['nonsense'\], .*count 0", m, ticks(3), clocks=1e-6)
+    differs(r"compiled code says \['nonsense'\], .*count 0", m, reads(3), clocks=1e-6)
 
 
 def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
@@ -154,7 +171,7 @@ def test_a_row_of_two_domains_comes_with_another_cure(
         m.d.comb += [port.en.eq(1), port.data.eq(number), port.addr.eq(0)]
     # Amaranth's simulator takes writes of several domains in any order.
     monkeypatch.setattr(Shadow, "rows", lambda _, memory: [7] * memory.depth)
-    work = ticks(1, domain="a")
+    work = reads(1, domain="a")
     with pytest.raises(cppsim.Difference, match=r"^row 0 of memory ") as raised:
         cppsim.check(m, work, clocks=dict.fromkeys("ab" if shared else "a", 1e-6))
     assert ("; a row that several domains write" in str(raised.value)) is shared
@@ -174,9 +191,9 @@ def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
         return m
 
     for assignments in (0, 1):
-        cppsim.check(design(assignments), ticks(4), clocks=1e-6)
+        cppsim.check(design(assignments), reads(4), clocks=1e-6)
     text = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
-    differs(text, design(2), ticks(4), clocks=1e-6)
+    differs(text, design(2), reads(4), clocks=1e-6)
 
 
 PAGE = (Path(__file__).parents[1] / "docs" / "differs.md").read_text(encoding="utf-8")
@@ -249,7 +266,7 @@ def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
     text = (
         r"^process .*watch does not wake up, and wakes up with .* at 5e-07 .*; signals have no gl"
     )
-    differs(text, m, ticks(4), *testbenches, clocks=1e-6, processes=processes)
+    differs(text, m, reads(4), *testbenches, clocks=1e-6, processes=processes)
 
 
 @pytest.mark.parametrize("fault", ["history", "early"])
@@ -264,7 +281,7 @@ def test_a_sample_of_another_delta_cycle_is_found(
         async for values in ctx.changed(count).sample(above):
             seen.append(values)
 
-    cppsim.check(m, ticks(3), clocks=1e-6, processes=[watch])
+    cppsim.check(m, reads(3), clocks=1e-6, processes=[watch])
     assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
     if fault == "history":
         monkeypatch.setattr(LogicSlot, "curr", SignalSlot.curr)
@@ -272,4 +289,78 @@ def test_a_sample_of_another_delta_cycle_is_found(
     else:
         monkeypatch.setattr(CheckedState, "is_triggered", lambda _: False)
         monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
-    differs(r"^process .*watch wakes up with", m, ticks(3), clocks=1e-6, processes=[watch])
+    differs(r"^process .*watch wakes up with", m, reads(3), clocks=1e-6, processes=[watch])
+
+
+class Late(Simulator):
+    """A simulator that is wrong: its clocks begin later."""
+
+    def add_clock(self, period: Any, *, phase: Any = None, **options: Any) -> None:
+        super().add_clock(period, phase=(phase or 0) + period / 3, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, r"entry 0 is .*, expected \(500000000, "),
+        ({"traces": ()}, r"entry 0 has at 'bench\.top\.clk: wire 1' .*, expected "),
+    ],
+)
+def test_an_executor_that_differs_is_named(options: dict[str, Any], text: str) -> None:
+    @same_on("always", Late)
+    def compare(sim: Bench) -> None:
+        m, count = counter()
+        work = ticks(3) if options else sim.awaits(3, lambda ctx: ctx.tick(), count)
+        sim.run(m, work, **options)
+
+    refused(AssertionError, rf"^<class '.*Late'>: {text}", compare)
+
+
+def test_fewer_entries_are_a_difference() -> None:
+    @same_on("always")
+    def compare(sim: Bench) -> None:
+        sim.run(counter()[0], ticks(1))
+        sim.seen += [1, 2][: 2 - sim.compiled]
+
+    with pytest.raises(AssertionError, match=r"^always: 1 entries, expected 2: "):
+        compare()
+
+
+def test_a_test_that_sees_nothing_fails() -> None:
+    with pytest.raises(AssertionError, match=r"^the test has to see something"):
+        same_on()(lambda sim: sim.run(counter()[0], ticks(1)))()
+
+
+@pytest.mark.filterwarnings("ignore::cppsim.FallbackWarning")
+def test_a_design_that_is_left_to_amaranth_is_not_compared() -> None:
+    @same_on("always")
+    def compare(sim: Bench) -> None:
+        sim.simulator(foreign(), clocks=None)
+        sim.seen.append("seen")
+
+    with pytest.raises(AssertionError, match=r"^left to Amaranth's simulator: Instance is not"):
+        compare()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_designs_of_all_kinds(kind: str) -> None:
+    # Others are compiled by cpp/test_fuzz and running/test_changes.
+    make = EXECUTORS["always" if kind == "circuit" else "pysim"]
+    sim, design = Bench(make), random_design(1, kind)
+    work = random_testbench(design, 1, sim.seen.append, steps=9)
+    sim.run(design.module, work, clocks=random_clocks(design, 1))
+    assert trace({1: random_design(1, kind)}, "pysim", steps=9)[1] == sim.seen[:9]
+
+
+def test_an_unknown_kind_names_the_kinds() -> None:
+    with pytest.raises(ValueError, match=r"^'fast' is not a kind of design; expected expr"):
+        random_design(1, "fast")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"), [("#0\n#0\n", "#0 comes after #0"), ("x!\n", "'x!' is not a change")]
+)
+def test_bad_waveforms_are_refused(body: str, text: str) -> None:
+    header = "$scope module top $end\n$var wire 1 ! clk $end\n$upscope $end\n"
+    with pytest.raises(ValueError, match=f"^{text}"):
+        waveforms(f"{header}$enddefinitions $end\n{body}")
