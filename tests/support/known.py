@@ -106,7 +106,8 @@ def passed_before(config: pytest.Config) -> set[str]:
     try:
         return set(json.loads(path.read_text(encoding="utf-8"))) if path else set()
     except (OSError, ValueError, TypeError) as error:
-        told = f"--except-passed: {path}: {error}; `make test RECORD=FOLDER` writes it"
+        reason = error.strerror if isinstance(error, OSError) else error
+        told = f"--except-passed: {path}: {reason}; `make test RECORD=FOLDER` writes it"
         raise pytest.UsageError(told) from None
 
 
