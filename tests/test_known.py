@@ -201,10 +201,9 @@ def test_a_file_that_becomes_executable_or_tracked_is_another(
 def test_a_mark_of_one_test_is_none_of_the_module(project: Path, mark: str, holds: bool) -> None:
     module = project / "tests/host/test_driver.py"
     module.write_text(f"import bitlane, pytest\n{mark}\n")
-    array = project / "host/bitlane/arrays/array.py"
     found = set[str]()
     for text in ("# other", "\n"):
-        array.write_text(text)
+        (project / "host/bitlane/arrays/array.py").write_text(text)
         found.add(Inputs(project).digest(module))
     module.write_text(FILES["tests/host/test_driver.py"] + "\n")
     assert len(found) == (1 if holds else 2)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support import rotation
 from support.durations import RECORDED, add, is_there, main, module, read, record
 from support.processes import run_python
-from support.rotation import REPLAY
+from support.rotation import REPLAY, head
+from support.rotation import commit as chooser
 from support.seeds import DEEP, FACTOR, FULL, QUICK, SINGLE, examples, seeds, slow
 
 pytestmark = [pytest.mark.any_circuit, pytest.mark.any_face]
@@ -65,7 +65,7 @@ def test_a_replay_of_what_no_run_has_printed_is_refused(
 ) -> None:
     monkeypatch.setenv(REPLAY, told)
     with pytest.raises(ValueError) as error:
-        rotation.commit()
+        chooser()
     expected = "expected the hash of a commit, 8 digits or more, as a run prints it"
     assert str(error.value) == f"REPLAY: {told!r}; {expected}"
 
@@ -74,9 +74,9 @@ def test_a_replay_names_a_hash_or_its_first_digits(monkeypatch: pytest.MonkeyPat
     whole = "c87278f1fb2e83a2a2b6f8af9e3b1d5b6bbf7ec4"
     for told in (whole, whole[:8]):
         monkeypatch.setenv(REPLAY, told)
-        assert rotation.commit() == "c87278f1"
+        assert chooser() == "c87278f1"
     monkeypatch.setenv(REPLAY, "")
-    assert rotation.commit() == rotation.head()[:8]
+    assert chooser() == head()[:8]
 
 
 @pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])

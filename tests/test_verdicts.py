@@ -138,15 +138,15 @@ def test_an_entry_that_cannot_be_read_means_that_the_check_runs(
     checks(PARTS)
     [path] = entries()
     text = damage.replace('{"', f'{{"key": "{path.parent.name}", "', 1)
+
+    def fill(folder: Path) -> None:
+        (folder / path.name).write_text(text, encoding="utf-8")
+
     if damage == "removed":
         path.unlink()
     elif sealed:
         shutil.rmtree(path.parent)
-        CACHE.cached(
-            verdicts.KIND,
-            path.parent.name,
-            lambda folder: (folder / path.name).write_text(text, encoding="utf-8") and None,
-        )
+        CACHE.cached(verdicts.KIND, path.parent.name, fill)
     else:
         path.write_text(text, encoding="utf-8")
     checks(PARTS)
