@@ -345,7 +345,7 @@ def test_the_marks_name_all_packages_that_their_modules_import() -> None:
     modules = (path for path in TESTS.rglob("test_*.py") if path.name != FOR_ITS_TOOLS)
     marked = [path for path in modules if marks.search(path.read_text())]
     marked.remove(Path(__file__))
-    assert len(marked) > 10
+    assert len(marked) > 8
     for path in marked:
         text = path.read_text()
         named = {"bitlane.api"} | set(AT_THE_PINS.args if "AT_THE_PINS" in text else ())

@@ -38,7 +38,8 @@ from support.verdicts import AT_THE_PINS
 pytestmark = [
     pytest.mark.slow,
     AT_THE_PINS,
-    pytest.mark.judges("bitlane.command_line", "bitlane_sim.campaigns"),
+    pytest.mark.judges("bitlane.command_line", "bitlane.model_file"),
+    pytest.mark.judges("bitlane_sim.campaigns", "bitlane_sim.device", "bitlane_sim.figures"),
 ]
 
 BANKS = boards()["ecpix5"]

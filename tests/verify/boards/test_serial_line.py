@@ -28,6 +28,8 @@ from support.verdicts import AT_THE_PINS
 
 pytestmark = pytest.mark.slow
 
+ON_A_LINE = pytest.mark.judges(*AT_THE_PINS.args, "bitlane_sim.device")
+
 BOARD = boards()["hx8k"]
 PATIENCE = 0.25
 """Simulated seconds until the link gives up, long enough for many repetitions."""
@@ -104,7 +106,7 @@ def attempt(port: FaultyPort, seed: int) -> str:
 @pytest.mark.rotates(2)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("rate", RATES)
-@AT_THE_PINS
+@ON_A_LINE
 def test_noise(
     port: FaultyPort, rate: float, direction: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -124,7 +126,7 @@ def test_noise(
 
 
 @pytest.mark.parametrize("after", [5, 100, 1000, 1900])
-@AT_THE_PINS
+@ON_A_LINE
 def test_a_cable_that_is_pulled(port: FaultyPort, after: int) -> None:
     port.sent, port.pulled_after = 0, after
     assert "Input/output error" in attempt(port, after)
@@ -136,7 +138,7 @@ ICEBREAKER = boards()["icebreaker"]
 SIZE = 1 << 19
 
 
-@AT_THE_PINS
+@ON_A_LINE
 def test_a_unary_operator_takes_the_time_of_the_line(
     record_property: Callable[[str, object], None],
 ) -> None:
