@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from bitlane.errors import LinkError
 from bitlane.files import parse_size
-from bitlane.links.url import DeviceUrl, Options
+from bitlane.links import DeviceUrl, Options
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 

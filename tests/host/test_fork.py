@@ -15,9 +15,7 @@ from bitlane.api import default
 from bitlane.arrays import value
 from bitlane.driver import Driver
 from bitlane.errors import BoardInUseError
-from bitlane.links import Link, open_link
-from bitlane.links.serial_link import SerialLink
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import Link, SerialLink, UdpLink, open_link
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.device.link import SimulatorLink
 from support.board.line import DriverDevice, ModelPort, connected

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from benchmarks.timing import fastest
-from bitlane.links.predicted import Predicted, duration
+from bitlane.links import Predicted, duration
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from bitlane.driver import Control
 from bitlane.errors import BitlaneError, BoardInUseError, LinkError, LinkVersionError
+from bitlane.links import parse_target
 from bitlane.links.discovery import FoundBoard, Interface, find_boards, set_address
 from bitlane.links.udp import FORM, open_link
-from bitlane.links.url import parse_target
 from bitlane_rtl import abi
 from bitlane_rtl.abi import DEFAULT_PORT, is_settable
 

@@ -18,10 +18,11 @@ from litex.tools.litex_client import RemoteClient
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links import BytesLike, Link
-from bitlane.links.url import (
+from bitlane.links import (
     LONGEST_SECONDS,
+    BytesLike,
     DeviceUrl,
+    Link,
     Options,
     parse_seconds,
     parse_target,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from secrets import randbits
 from typing import Protocol
 
-from bitlane.links.datagrams import DatagramLine
+from bitlane.links import DatagramLine
 from bitlane_rtl.abi import BUSY, INTERRUPT_BIT, SESSION_BYTES, SESSION_SECONDS
 
 _QUEUE_BYTES = 1 << 16

@@ -16,8 +16,7 @@ from .. import dml
 from ..api.default import default_url
 from ..driver import Driver, RecordingDriver
 from ..errors import BitlaneError
-from ..links import Link, open_link
-from ..links.url import DeviceUrl
+from ..links import DeviceUrl, Link, open_link
 from ..model_file import Result, load_model, prepare, run
 from ..model_file.results import busy_cycles
 from ..profile.profile import RunProfile

@@ -10,8 +10,7 @@ from math import prod
 from bitlane_rtl.abi import RECORD_BYTES, Mode
 
 from ..driver import Abilities, Command, Walk, encode
-from ..links import Link
-from ..links.predicted import duration
+from ..links import Link, duration
 from ..lowering import View, insert_fences
 from ..lowering.cost import cycles
 from .fusion import fuse

@@ -20,8 +20,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
 from ..closeable import Closeable
 from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
-from ..links import BytesLike, Link
-from ..links.url import LONGEST_SECONDS
+from ..links import LONGEST_SECONDS, BytesLike, Link
 from ..terminal import timed
 from .allocator import Allocation, Allocator
 from .commands import Command

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import NoReturn, Protocol
 from weakref import WeakSet
 
-from ..links import Link
-from ..links.link import opened_elsewhere
+from ..links import Link, opened_elsewhere
 
 
 class _Locked(Protocol):

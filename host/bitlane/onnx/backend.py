@@ -12,7 +12,7 @@ from ..api.default import default_device
 from ..api.device import Device, open_device
 from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, little_endian
 from ..errors import OnnxError, ShapeError
-from ..links.link import is_known
+from ..links import is_known
 from .cut import read_graph
 from .model import BitGraph, BitTensor, DeviceGroup, quoted
 from .nodes import expect_opset, newest_opset, read_node

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..links.recording import Recording
+from ..links import Recording
 
 CAUSES: Final = {
     "request not taken": "address valid, not ready: the memory takes no request yet",

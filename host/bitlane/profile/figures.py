@@ -19,7 +19,7 @@ from bokeh.plotting import figure
 from bitlane_rtl.abi import Mode
 
 from ..driver import Command, Walk
-from ..links.recording import Recording
+from ..links import Recording
 from .activity import CAUSES, RecordedCommand, RecordedPort, beats_carried, bursts, stalls
 
 PORT_COLOURS: Final = {

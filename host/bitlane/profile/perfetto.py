@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from ..driver import LabelledCommands
-from ..links.recording import Recording
+from ..links import Recording
 from .activity import CAUSES, bursts, ports, recorded_commands, stalls
 from .disassembly import command_text
 

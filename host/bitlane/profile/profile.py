@@ -12,7 +12,7 @@ from ..driver import RecordingDriver
 from ..errors import BitlaneError
 from ..files import expect_writable
 from ..installation import how_to_install
-from ..links.url import DeviceUrl
+from ..links import DeviceUrl
 from .perfetto import CUT, write_trace
 
 _ENTRIES: Final = 200_000

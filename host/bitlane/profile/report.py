@@ -13,7 +13,7 @@ from bokeh.models import Range1d
 from bokeh.resources import Resources
 
 from ..driver import Geometry, LabelledCommands
-from ..links.recording import Recording
+from ..links import Recording
 from ..lowering.cost import beats
 from .activity import (
     CAUSES,

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links import WITHOUT_CIRCUIT, BytesLike, Link
-from bitlane.links.recording import Recording
-from bitlane.links.url import DeviceUrl, Options, printable
+from bitlane.links import WITHOUT_CIRCUIT, BytesLike, DeviceUrl, Link, Options, Recording, printable
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from cppsim.errors import NoCompilerError, SimulationError
 

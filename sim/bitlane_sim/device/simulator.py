@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.links.recording import Recording
+from bitlane.links import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
 from cppsim import Model, Program

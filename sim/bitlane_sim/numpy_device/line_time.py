@@ -5,8 +5,7 @@ Requests go out while answers come in, so a long transfer takes what its larger 
 
 from dataclasses import dataclass
 
-from bitlane.links.datagrams import FRAME_BYTES, DatagramLine
-from bitlane.links.serial_frames import SERIAL, answer_line_bytes, request_line_bytes
+from bitlane.links import FRAME_BYTES, SERIAL, DatagramLine, answer_line_bytes, request_line_bytes
 from bitlane_rtl.abi import ANSWER_HEADER_BYTES, DATAGRAM_BYTES, REQUEST_HEADER_BYTES, Request
 
 _SERIAL_BITS = 10

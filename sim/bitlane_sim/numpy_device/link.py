@@ -7,10 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links import BytesLike, Link
-from bitlane.links.predicted import Predicted
-from bitlane.links.recording import Recording
-from bitlane.links.url import DeviceUrl, Options
+from bitlane.links import BytesLike, DeviceUrl, Link, Options, Predicted, Recording
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 

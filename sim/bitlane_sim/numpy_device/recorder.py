@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bitlane.links.recording import Recording
+from bitlane.links import Recording
 
 _CHANNELS = "aw", "w", "b", "ar", "r", "ar_b", "r_b"
 _ADDRESSES = "aw", "ar", "ar_b"

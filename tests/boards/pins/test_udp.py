@@ -19,7 +19,7 @@ from scapy.packet import Raw
 from scapy.utils import PcapReader
 
 from bitlane.errors import BoardInUseError
-from bitlane.links.datagrams import DatagramLine
+from bitlane.links import DatagramLine
 from bitlane.links.udp import open_link
 from bitlane_boards.pins import (
     Cable,

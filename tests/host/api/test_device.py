@@ -14,9 +14,7 @@ import bitlane
 from bitlane import Device, LinkError, UnsupportedError, reference
 from bitlane.api import default
 from bitlane.driver import Driver
-from bitlane.links.datagram_socket import DatagramSocket
-from bitlane.links.line import Batch
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import Batch, DatagramSocket, UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.board.line import DriverDevice
 from support.command_line import opens

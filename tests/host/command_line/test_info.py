@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
-from bitlane.links.counts import Counts
+from bitlane.links import Counts
 from bitlane_rtl import abi
 from bitlane_rtl.abi import LINE_STATUS, LINE_STATUS_OFFSET
 from support.command_line import CommandLine, opens

@@ -14,10 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
-from bitlane.links import BytesLike
-from bitlane.links.datagram_socket import DatagramSocket
-from bitlane.links.remote_link import RemoteLink
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import BytesLike, DatagramSocket, RemoteLink, UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, Request
 from support.board.line import BYTE_SECONDS, ModelLine, ModelPort, ModelSocket
 from support.board.model import MemoryDevice

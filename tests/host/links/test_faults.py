@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from bitlane.errors import LinkError
-from bitlane.links.remote_link import RemoteLink
+from bitlane.links import RemoteLink
 from bitlane_rtl.abi import CONTROL_BASE, REPETITIONS, SEQUENCES, Answer
 from support.board.line import Fault, ModelLine, ModelPort, ModelSocket, Noise
 from support.board.model import BoardModel

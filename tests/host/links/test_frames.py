@@ -12,16 +12,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bitlane.links.datagrams import DatagramLine
-from bitlane.links.frames import answer_bytes, encode_requests, request_bytes
-from bitlane.links.line import LEAST_BATCH, Fragment
-from bitlane.links.serial_frames import (
+from bitlane.links import (
+    LEAST_BATCH,
     SERIAL,
+    DatagramLine,
     Deframer,
+    Fragment,
+    answer_bytes,
     answer_line_bytes,
     decode_answer,
     decode_backward,
     encode,
+    encode_requests,
+    request_bytes,
     request_line_bytes,
     request_room,
 )

@@ -15,11 +15,8 @@ from time import monotonic, sleep
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links import udp_link
-from bitlane.links.datagram_socket import DatagramSocket
-from bitlane.links.line import Batch
+from bitlane.links import Batch, DatagramSocket, UdpLink, udp_link
 from bitlane.links.udp import open_link
-from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import SESSION_SECONDS
 from support.board.line import ModelSocket
 from support.host.network import NetworkBoard, network_board

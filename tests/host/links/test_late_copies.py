@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.line import Batch
+from bitlane.links import Batch
 from bitlane_rtl.abi import CONTROL_BASE, GOODBYE, SEQUENCES
 from support.board.line import ModelSocket
 from support.board.model import MemoryDevice

@@ -16,10 +16,9 @@ import serial
 
 import bitlane
 from bitlane.errors import BoardInUseError, LinkError
-from bitlane.links import open_link, udp
+from bitlane.links import Batch, DatagramSocket, open_link, udp
 from bitlane.links import serial as serial_module
-from bitlane.links.datagram_socket import DatagramSocket, _calls
-from bitlane.links.line import Batch
+from bitlane.links.datagram_socket import _calls
 from bitlane_rtl.abi import ABI_VERSION, DEFAULT_PORT, IDENTITY
 from support.board.line import DriverDevice, Noise, Terminal, terminal
 from support.board.model import BoardModel

@@ -10,17 +10,24 @@ from random import Random
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.counts import Counts
-from bitlane.links.datagrams import DatagramLine
-from bitlane.links.flight import InFlight
-from bitlane.links.line import LEAST_BATCH, Batch, Fragment, Reply
-from bitlane.links.pending import Pending
-from bitlane.links.predicted import duration
-from bitlane.links.sender import Sender
-from bitlane.links.serial_frames import SERIAL
-from bitlane.links.timing import FrameSizer, RetransmissionTimer
-from bitlane.links.transfer_queue import TransferQueue
-from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
+from bitlane.links import (
+    LEAST_BATCH,
+    SERIAL,
+    STREAM_PACKETS,
+    Batch,
+    Counts,
+    DatagramLine,
+    Fragment,
+    FrameSizer,
+    InFlight,
+    Pending,
+    Reply,
+    RetransmissionTimer,
+    Sender,
+    TransferQueue,
+    WriteStream,
+    duration,
+)
 from bitlane_rtl.abi import CONTROL_BASE, RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
 from support.board.line import ModelSocket
 from support.board.model import MemoryDevice

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.errors import BitlaneError, LinkError
-from bitlane.links import ENTRY_POINT_GROUP, WITHOUT_CIRCUIT, BytesLike, Link, open_link, udp
-from bitlane.links.url import DeviceUrl, Options
+from bitlane.links import (
+    ENTRY_POINT_GROUP,
+    WITHOUT_CIRCUIT,
+    BytesLike,
+    DeviceUrl,
+    Link,
+    Options,
+    open_link,
+    udp,
+)
 from bitlane_sim.device import link as simulator_link
 from support.host.model_link import ModelLink
 from support.seeds import examples

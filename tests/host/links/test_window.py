@@ -7,10 +7,7 @@ full one of the network has three.
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Window
-from bitlane.links.line import LEAST_BATCH, Batch, Line, Reply
-from bitlane.links.serial_frames import SERIAL
-from bitlane.links.transfer_queue import TransferQueue
+from bitlane.links import LEAST_BATCH, SERIAL, Batch, Line, Reply, TransferQueue, Window
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     DATAGRAM_BYTES,

@@ -13,7 +13,7 @@ import pytest
 
 from bitlane.driver import Command, LabelledCommands, Walk
 from bitlane.errors import BitlaneError
-from bitlane.links.recording import Recording
+from bitlane.links import Recording
 from bitlane.profile.activity import (
     RecordedBurst,
     RecordedCommand,

@@ -13,7 +13,7 @@ from bitlane import Device
 from bitlane.command_line import cli
 from bitlane.driver import Driver
 from bitlane.errors import DeviceFault
-from bitlane.links.recording import Recording
+from bitlane.links import Recording
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.gtkwave import write_save_file

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.command_line import DONE, main
 from bitlane.errors import LinkError
-from bitlane.links import Link
-from bitlane.links.predicted import Predicted, duration
+from bitlane.links import Link, Predicted, duration
 from bitlane_boards import boards
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import (

@@ -14,9 +14,7 @@ import numpy as np
 from bitlane import Device
 from bitlane.driver import Driver
 from bitlane.errors import BitlaneError
-from bitlane.links.remote_link import RemoteLink
-from bitlane.links.serial_link import SerialLink
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import RemoteLink, SerialLink, UdpLink
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_boards import boards

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 import bitlane
-from bitlane.links.predicted import duration
+from bitlane.links import duration
 from bitlane.model_file.results import busy_cycles
 from bitlane.onnx import prepare
 from bitlane_sim.figures import record, replace, write_json

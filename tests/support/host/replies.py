@@ -2,11 +2,7 @@
 
 from collections.abc import Iterable
 
-from bitlane.links.arq import Window
-from bitlane.links.counts import Counts
-from bitlane.links.datagrams import DatagramLine
-from bitlane.links.line import Batch, Line, Reply
-from bitlane.links.serial_frames import SERIAL
+from bitlane.links import SERIAL, Batch, Counts, DatagramLine, Line, Reply, Window
 from bitlane_rtl.abi import DATAGRAM_RECEIVE_BYTES, RECEIVE_BYTES, SEQUENCES, Answer
 from support.ethernet.datagrams import frames_in
 from support.serial.frames import Asked, asked, request_in

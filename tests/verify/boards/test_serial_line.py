@@ -16,8 +16,7 @@ import bitlane
 from bitlane import Device
 from bitlane.driver import Driver
 from bitlane.errors import BitlaneError
-from bitlane.links import remote_link
-from bitlane.links.serial_link import SerialLink
+from bitlane.links import SerialLink, remote_link
 from bitlane_boards import boards
 from bitlane_boards.pins import PinSimulation, PtyServer, SimulatedPort
 from bitlane_boards.readback import rtl_model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import UdpLink
 from bitlane_boards import boards
 from bitlane_boards.pins import SimulatedSwitch, UdpServer, bound_socket, serve_all
 from bitlane_boards.readback import rtl_model
