@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram.part import EM638325_6H
+from bitlane_rtl.bus.sdram import EM638325_6H
 from bitlane_rtl.configuration import Search
 
 from .board import Board, EthernetPort, Family, MemoryKind

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram.part import SdramPart
+from bitlane_rtl.bus.sdram import SdramPart
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 

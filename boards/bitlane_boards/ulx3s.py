@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
+from bitlane_rtl.bus.sdram import AS4C16M16SA_7
 from bitlane_rtl.configuration import Search
 
 from .board import Board, Family, MemoryKind

@@ -10,12 +10,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from .configuration import Configuration
-from .control.read_activity import ReadActivity
-from .control.registers import Registers
-from .control.retirement import Retirement
-from .control.ring import Completions, Ring
-from .control.sequencer import Sequencer, ring_columns
-from .datapath.datapath import DataPath
+from .control import Completions, ReadActivity, Registers, Retirement, Ring, Sequencer, ring_columns
+from .datapath import DataPath
 from .ports import ControlPort, ReadArbiter, ReadPort, WritePort
 
 __all__ = ["Engine"]

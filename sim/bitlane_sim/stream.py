@@ -10,7 +10,7 @@ from amaranth.lib import stream
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Mode, Op
-from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.unit import StreamUnit
 from cppsim.errors import SimulationError
 

@@ -5,8 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
-from bitlane_rtl.addresses.bursts import Splitter
-from bitlane_rtl.addresses.loop_nest import LoopNest
+from bitlane_rtl.addresses import LoopNest, Splitter
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams import SkidBuffer

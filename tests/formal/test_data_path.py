@@ -6,12 +6,9 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import BIT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.bit_unit import BitUnit
-from bitlane_rtl.bit_unit.lane_tests import LaneTests
-from bitlane_rtl.bit_unit.row_sum import RowSum
+from bitlane_rtl.bit_unit import BitUnit, LaneTests, RowSum
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.realigner import Realigner
-from bitlane_rtl.datapath.repack import Repack
+from bitlane_rtl.datapath import Realigner, Repack
 from bitlane_rtl.streams import ForwardRegister, Wire
 from support.formal.proof import Claim, Contract, Induction, Reached, before, proofs, taken
 

@@ -7,8 +7,7 @@ from amaranth.lib import data
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, FRAME_DATA_BYTES, RECEIVE_BYTES, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.executor import RequestExecutor
-from bitlane_rtl.link.words import Mark, RequestHead
+from bitlane_rtl.link import Mark, RequestExecutor, RequestHead
 from bitlane_rtl.ports import CONTROL_ADDRESS_WIDTH
 from support.formal.proof import Claim, Contract, Induction, before, proofs, taken
 

@@ -32,7 +32,7 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
-from bitlane_rtl.stream_unit.configuration import StreamConfiguration
+from bitlane_rtl.stream_unit import StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
 from bitlane_rtl.wishbone_core import WishboneCore
 from cppsim.circuits import Circuit

@@ -10,26 +10,22 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.bit_unit import BitUnit
-from bitlane_rtl.bit_unit.logic import Logic
-from bitlane_rtl.bit_unit.popcount import Popcount
-from bitlane_rtl.bit_unit.shift import Shifter
+from bitlane_rtl.bit_unit import BitUnit, Logic, Popcount, Shifter
 from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.sdram import SdramTiming
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import SinglePortRam
 from bitlane_rtl.bus.wishbone import WishboneManager
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
-from bitlane_rtl.control.ring import Completions, Ring
-from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.control import Completions, Ring
+from bitlane_rtl.ethernet import BoardAddresses
 from bitlane_rtl.ethernet.packet_fifo import PacketFifo
-from bitlane_rtl.link.crc32 import Crc32
-from bitlane_rtl.search.search_array import SearchArray
-from bitlane_rtl.search.tree import CountTree
-from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
-from bitlane_rtl.stream_unit.configuration import StreamConfiguration
+from bitlane_rtl.link import Crc32
+from bitlane_rtl.search import CountTree, SearchArray
+from bitlane_rtl.serial import UartReceiver, UartTransmitter
+from bitlane_rtl.stream_unit import StreamConfiguration
 from bitlane_rtl.streams import Fifo, TwoWriteFifo
 from bitlane_rtl.wishbone_core import WishboneCore
 from support.rtl.sdram import CLOCK_HZ, PART

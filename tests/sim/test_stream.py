@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import BIT_OPS, Lane, Op
-from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
 from bitlane_sim.stream import Pauses, StreamOperation, run_stream
 from cppsim.errors import SimulationError
 

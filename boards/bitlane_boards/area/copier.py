@@ -11,7 +11,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.command import FaultReport
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.datapath import DataPath
+from bitlane_rtl.datapath import DataPath
 
 __all__ = ["Copier", "Descriptor"]
 

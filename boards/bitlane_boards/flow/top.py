@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.sdram import SdramTiming
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.sram import SramPort
@@ -17,7 +17,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ports import ReadArbiter, WriteArbiter
-from bitlane_rtl.serial.serial_bridge import SerialBridge
+from bitlane_rtl.serial import SerialBridge
 from bitlane_rtl.streams import HalfRateRegister
 
 from ..board import Board, MemoryKind

@@ -6,7 +6,7 @@ from errno import EBADF
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet import BoardAddresses
 from bitlane_rtl.ethernet.gmii import PREAMBLE_BYTES
 from cppsim.errors import SimulationError
 

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from bitlane_rtl.bus.sdram.part import SdramPart
+from bitlane_rtl.bus.sdram import SdramPart
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from cppsim.build import Signatures
 from cppsim.errors import SimulationError

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bitlane.driver import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
+from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine

@@ -11,12 +11,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Port, Status
-from ..addresses.loop_nest import LoopNest
-from ..bit_unit.bit_unit import BitUnit
+from ..addresses import LoopNest
+from ..bit_unit import BitUnit
 from ..command import STREAMS, CheckedCommand, FaultReport, LoopRegisters, StreamFormat
 from ..configuration import Configuration
 from ..ports import ReadPort, WritePort
-from ..search.search_array import SearchArray
+from ..search import SearchArray
 from ..streams import Credit
 from ..streams.beats import ToWrite
 from .pairing import Pairing, Work

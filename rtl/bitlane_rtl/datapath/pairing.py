@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Op, Port
 from ..configuration import Configuration
-from ..search.layouts import Beat
+from ..search import Beat
 from ..streams.beats import Operands, Operation
 from .realigner import Aligned
 

@@ -11,9 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..addresses.address_generator import StreamSetup
-from ..addresses.bursts import Splitter
-from ..addresses.loop_nest import Step
+from ..addresses import Splitter, Step, StreamSetup
 from ..configuration import Configuration
 from ..ports import ReadPort
 from ..ports.signatures import request

@@ -5,9 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Mode
-from ..addresses.address_generator import AddressGenerator, StreamSetup
-from ..addresses.bursts import Span
-from ..addresses.loop_nest import Step
+from ..addresses import AddressGenerator, Span, Step, StreamSetup
 from ..configuration import Configuration
 from .placement import Placement
 

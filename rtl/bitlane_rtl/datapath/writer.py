@@ -11,9 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK, Mode
-from ..addresses.address_generator import AddressGenerator, StreamSetup
-from ..addresses.bursts import Burst, Span, Splitter
-from ..addresses.loop_nest import Step
+from ..addresses import AddressGenerator, Burst, Span, Splitter, Step, StreamSetup
 from ..configuration import Configuration
 from ..ports import WritePort
 from ..ports.signatures import request, write_data

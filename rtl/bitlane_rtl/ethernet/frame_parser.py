@@ -11,8 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import QUERY, QUERY_BYTES
-from ..link.datagram_check import DatagramCheck
-from ..link.packets import PacketWord
+from ..link import DatagramCheck, PacketWord
 from .board_addresses import BoardAddresses
 from .byte_sum import ByteSum
 from .gmii import FrameBytes

@@ -31,11 +31,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import DATAGRAM_RECEIVE_BYTES
 from ..configuration import Configuration
-from ..link.answer_packer import AnswerPacker
-from ..link.data_mover import DataMover
-from ..link.executor import RequestExecutor
-from ..link.request_reader import RequestReader
-from ..link.words import AnswerWord
+from ..link import AnswerPacker, AnswerWord, DataMover, RequestExecutor, RequestReader
 from ..ports import ControlPort, ReadPort, WritePort
 from ..streams import ForwardRegister
 from .board_addresses import BoardAddresses

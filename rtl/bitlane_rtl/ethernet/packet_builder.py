@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..link.packets import HEADER_WORDS, PacketKind, PacketWord
+from ..link import HEADER_WORDS, PacketKind, PacketWord
 from ..primitives import Ram
 from .board_addresses import BoardAddresses
 from .packet_fifo import PacketWrites

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..link.packets import PacketKind, PacketWord
+from ..link import PacketKind, PacketWord
 
 __all__ = ["PacketRouter"]
 

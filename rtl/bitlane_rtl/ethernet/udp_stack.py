@@ -4,7 +4,7 @@ from amaranth.hdl import DomainRenamer, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..link.packets import PacketWord
+from ..link import PacketWord
 from ..streams import SkidBuffer
 from .board_addresses import BoardAddresses
 from .frame_parser import FrameParser

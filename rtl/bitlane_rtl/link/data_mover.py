@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK, FRAME_DATA_BYTES, WORD_BYTES
-from ..addresses.bursts import Splitter
+from ..addresses import Splitter
 from ..configuration import Configuration
 from ..ports import ReadPort, WritePort
 from ..primitives import step

@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import INTERRUPT_BIT, Answer
-from ..link.sequence_check import Complaint
-from ..link.words import SIZE_BITS, AnswerWord
+from ..link import SIZE_BITS, AnswerWord, Complaint
 
 __all__ = ["ComplaintInserter"]
 

@@ -11,8 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import HELLO_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, WORD_BYTES, Request
-from ..link.sequence_check import Complaint, SequenceCheck
-from ..link.words import SIZE_BITS, Kind, RequestHead, RequestWord
+from ..link import SIZE_BITS, Complaint, Kind, RequestHead, RequestWord, SequenceCheck
 from ..primitives import Ram
 from .checksum import Checksum
 from .cobs import CobsDecoder

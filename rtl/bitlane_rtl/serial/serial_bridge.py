@@ -8,10 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import RECEIVE_BYTES
 from ..configuration import Configuration
-from ..link.data_mover import DataMover
-from ..link.executor import RequestExecutor
-from ..link.word_mover import WordMover
-from ..link.words import RequestWord
+from ..link import DataMover, RequestExecutor, RequestWord, WordMover
 from ..ports import ControlPort, ReadPort, WordAccess, WritePort
 from ..streams import HalfRateRegister
 from .complaint_inserter import ComplaintInserter

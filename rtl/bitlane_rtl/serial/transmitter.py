@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import CRC_BYTES, DELIMITER, WORD_BYTES
-from ..link.words import AnswerWord
+from ..link import AnswerWord
 from ..primitives import ALWAYS, one_hot_fsm
 from .checksum import Checksum
 

@@ -1,1 +1,8 @@
-"""The bit unit between streams of packets, without memory or commands: see `unit`."""
+"""The bit unit between streams of packets, without memory or commands: see `unit`.
+
+Only plain data is imported here: exports read their options where Amaranth is not installed.
+"""
+
+from .configuration import PacketReduction, StreamConfiguration
+
+__all__ = ["PacketReduction", "StreamConfiguration"]

@@ -6,8 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..datapath.repack import Repack
-from ..datapath.result_decoder import OUT_LANES, ResultDecoder
+from ..datapath import OUT_LANES, Repack, ResultDecoder
 from .configuration import StreamConfiguration
 from .packets import OutputBeat, PacketFlags, PacketResult
 

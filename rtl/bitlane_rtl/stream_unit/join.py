@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
-from ..bit_unit.lanes import any_in_lane
+from ..bit_unit import any_in_lane
 from .configuration import StreamConfiguration
 from .packets import InputBeat, JoinedBeat, SampledBeat
 

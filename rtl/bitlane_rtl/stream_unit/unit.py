@@ -6,7 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..bit_unit.bit_unit import BitUnit
+from ..bit_unit import BitUnit
 from ..primitives import register
 from ..streams import ForwardRegister, PingPongBuffer, SkidBuffer, Wire
 from .assembler import PacketAssembler

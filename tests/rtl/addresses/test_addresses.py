@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bitlane_rtl.abi import Lane, Mode
-from bitlane_rtl.addresses.address_generator import AddressGenerator
-from bitlane_rtl.addresses.loop_nest import LoopNest
+from bitlane_rtl.addresses import AddressGenerator, LoopNest
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams import Fifo, SkidBuffer, Stage

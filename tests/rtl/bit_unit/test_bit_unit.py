@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.bit_unit import BitUnit
+from bitlane_rtl.bit_unit import BitUnit
 from support.commands import random_tests
 from support.oracle import truth
 from support.rtl.records import (

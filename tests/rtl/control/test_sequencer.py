@@ -15,7 +15,7 @@ from amaranth.hdl import Value
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_rtl.control.sequencer import Sequencer, ring_columns
+from bitlane_rtl.control import Sequencer, ring_columns
 from support.commands import logic
 from support.record import Record, random_record
 from support.rtl.records import Task, pack

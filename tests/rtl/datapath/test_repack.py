@@ -11,8 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
-from bitlane_rtl.datapath.repack import Repack
-from bitlane_rtl.datapath.result_decoder import DecodedResult, ResultDecoder
+from bitlane_rtl.datapath import DecodedResult, Repack, ResultDecoder
 from bitlane_rtl.streams import Fifo, SkidBuffer, Stage, Wire
 from bitlane_rtl.streams.beats import Result, ToWrite
 from support.rtl.records import join, random_edge

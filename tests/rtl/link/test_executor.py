@@ -11,8 +11,7 @@ import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, LINK_VERSION, RECEIVE_BYTES, Answer
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.executor import RequestExecutor
-from bitlane_rtl.link.words import Mark
+from bitlane_rtl.link import Mark, RequestExecutor
 from support.rtl.streams import NO_STALLS, Source, Stalls, compiled, simulate
 from support.seeds import slow
 from support.serial.frames import Reply, given_out, hello, read, reply_in, write

@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 from bitlane_boards.flow import YOSYS
 from bitlane_boards.flow.tools import ToolError, run_tool
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_rtl.search import additions
-from bitlane_rtl.search.search_array import SearchArray
-from bitlane_rtl.search.tree import CountTree
-from bitlane_rtl.search.unit import Unit
+from bitlane_rtl.search import CountTree, SearchArray, Unit, additions
 from support.oracle import nearest
 from support.rtl.streams import (
     NO_STALLS,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import pytest
 
 from bitlane_rtl.abi import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Request
-from bitlane_rtl.link.words import Mark
-from bitlane_rtl.serial.receiver import RequestReceiver
+from bitlane_rtl.link import Mark
+from bitlane_rtl.serial import RequestReceiver
 from cppsim import Model
 from support.seeds import slow
 from support.serial.frames import (

@@ -14,7 +14,7 @@ import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE, FRAME_DATA_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.serial.serial_bridge import SerialBridge
+from bitlane_rtl.serial import SerialBridge
 from support.rtl.synthesis import synthesise
 from support.seeds import seeds, stride
 from support.serial.bench import (

@@ -14,10 +14,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import Answer
-from bitlane_rtl.link.words import AnswerWord
-from bitlane_rtl.serial.complaint_inserter import ComplaintInserter
-from bitlane_rtl.serial.transmitter import AnswerTransmitter
-from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
+from bitlane_rtl.link import AnswerWord
+from bitlane_rtl.serial import AnswerTransmitter, ComplaintInserter, UartReceiver, UartTransmitter
 from support.rtl.streams import STALLS, Sink, Source, Stalls, clocked, compiled, simulate
 from support.serial.frames import Reply, answer_content, answer_line, uart_bytes, uart_levels
 

@@ -9,8 +9,8 @@ from amaranth.hdl import Cat
 from amaranth.lib.data import Layout
 
 from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.assembler import PacketAssembler
-from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
 from bitlane_rtl.stream_unit.packets import PacketFlags
 from bitlane_rtl.stream_unit.registers import (

@@ -21,7 +21,7 @@ from cocotbext.axi import (
 )
 
 from bitlane_rtl.abi import BIT_OPS, Lane, Op
-from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
 from bitlane_rtl.stream_unit.registers import STREAM_IDENTITY, stream_registers
 from support.rtl.packets import HOLES, REFUSED, UNEQUAL, Beat, Packet, control, results
 

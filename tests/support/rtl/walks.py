@@ -15,12 +15,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from bitlane_rtl.abi import Lane, Mode
-from bitlane_rtl.addresses.loop_nest import LoopNest
+from bitlane_rtl.addresses import LoopNest
 from bitlane_rtl.command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.reader import Reader
+from bitlane_rtl.datapath import Reader, Writer
 from bitlane_rtl.datapath.stages import stages
-from bitlane_rtl.datapath.writer import Writer
 from support.rtl.streams import to_bits
 
 OPERAND_MODES = (Mode.DENSE, Mode.STRIDED, Mode.REPEAT)

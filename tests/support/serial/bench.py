@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, LINK_VERSION, SEQUENCES, Answer
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.serial.serial_bridge import SerialBridge
+from bitlane_rtl.serial import SerialBridge
 from cppsim import Model, StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels

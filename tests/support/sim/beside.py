@@ -23,8 +23,8 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.sdram import SdramTiming
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.engine import Engine
