@@ -17,7 +17,7 @@ from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
 import cppsim
-from cppsim.compiling.cache import CACHE
+from cppsim.compiling import CACHE
 
 ROUNDS = 3
 """Measurements of each figure but the first compilation; the best one counts."""

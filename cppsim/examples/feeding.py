@@ -16,7 +16,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from cppsim import Batch, Program
 from cppsim.errors import SimulationError
-from cppsim.model.ports import counted
+from cppsim.model import counted
 
 ROUNDS = 3
 """Measurements of each figure; the best one counts."""

@@ -12,7 +12,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, Out
 
 import cppsim
-from cppsim.compiling.cache import CACHE
+from cppsim.compiling import CACHE
 
 
 class Operation(IntEnum):

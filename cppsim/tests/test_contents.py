@@ -13,11 +13,11 @@ from amaranth.lib.wiring import Component, In, Out
 
 import cppsim
 from cppsim import Batch, BatchError, Model, Program, ReferenceModel
+from cppsim.batch import read_folder
 from cppsim.batch.__main__ import main
-from cppsim.batch.folder import read_folder
-from cppsim.compiling.cache import CACHE
+from cppsim.compiling import CACHE
 from cppsim.errors import SimulationError
-from cppsim.netlist.design import from_words, row_bytes
+from cppsim.netlist import from_words, row_bytes
 from cppsim.testing import EXECUTORS, Bench
 from support.carriers import Part
 

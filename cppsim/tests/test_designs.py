@@ -18,8 +18,7 @@ from amaranth.lib.memory import Memory
 
 import cppsim
 from cppsim import FallbackWarning, designs, engine
-from cppsim.compiling.cache import CACHE, CacheWarning
-from cppsim.compiling.toolchain import find_compiler
+from cppsim.compiling import CACHE, CacheWarning, find_compiler
 from cppsim.errors import SimulationError
 from cppsim.testing import EXECUTORS, Bench, random_machine
 from support.processes import succeed

@@ -22,8 +22,7 @@ from amaranth.hdl import (
 from amaranth.lib.memory import Memory
 
 from cppsim import FallbackWarning, designs
-from cppsim.compiling.cache import CacheWarning
-from cppsim.compiling.library import Builder
+from cppsim.compiling import Builder, CacheWarning
 from cppsim.errors import SimulationError
 from cppsim.native import interpreted
 from cppsim.running.stops import Stops

@@ -20,7 +20,7 @@ from cppsim import structure
 from cppsim.amaranth_internals import eval_value
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.native.programs import ProgramWriter
-from cppsim.netlist.design import CellKind, PlainCell
+from cppsim.netlist import CellKind, PlainCell
 from cppsim.probe import Probes
 from cppsim.structure import open_constants, structure_of
 from cppsim.testing import (

@@ -36,7 +36,7 @@ from bitlane_rtl.stream_unit import StreamConfiguration
 from bitlane_rtl.stream_unit.core import StreamCore
 from bitlane_rtl.wishbone_core import WishboneCore
 from cppsim.circuits import Circuit
-from cppsim.netlist.design import CellKind, PlainCell
+from cppsim.netlist import CellKind, PlainCell
 from support.ethernet.line import PLATFORM
 from support.seeds import slow, stride
 

@@ -23,7 +23,7 @@ from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.source import HEADERS, port_tables, sampled_ports
 from cppsim.model.storage import buffer_names, in_order
-from cppsim.netlist.design import CLOCK
+from cppsim.netlist import CLOCK
 
 _GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from .compiling.cache import CACHE
+from .compiling import CACHE
 from .errors import SimulationError
 
 

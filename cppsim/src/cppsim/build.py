@@ -5,10 +5,19 @@ their signatures. `Cache` stores any other folder by its key, which `content_key
 `source_digest` make. `run_program` runs another tool. Needs no Amaranth.
 """
 
-from .compiling.cache import Cache, CacheWarning, source_digest
-from .compiling.entries import remove
-from .compiling.library import Builder, Signatures, bind, content_key
-from .compiling.toolchain import Compiler, find_compiler, run_program
+from .compiling import (
+    Builder,
+    Cache,
+    CacheWarning,
+    Compiler,
+    Signatures,
+    bind,
+    content_key,
+    find_compiler,
+    remove,
+    run_program,
+    source_digest,
+)
 
 __all__ = [
     "Builder",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .model.build import build
 from .model.interface import AnyModel, Elaborated, Prepared
-from .netlist.design import PlainDesign
+from .netlist import PlainDesign
 
 if TYPE_CHECKING:
     from .model.circuit import Circuit

@@ -18,13 +18,12 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 
 from .amaranth_internals import SignalDict
-from .compiling.cache import source_digest
-from .compiling.library import Builder, builder, content_key
+from .compiling import Builder, builder, content_key, source_digest
 from .cpp.simulation import Postponed, SimulationSource, write_simulation
 from .errors import SimulationError, in_one_line
 from .native.interpreted import write_interpretation
+from .netlist import NotPlain, PlainDesign
 from .netlist.covered import Measured
-from .netlist.design import NotPlain, PlainDesign
 from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
 from .netlist.lowering import lower

@@ -18,14 +18,8 @@ from .cpp.words import BitField
 from .native.compiled import DesignInstance
 from .native.probe import ProbeProgram
 from .native.programs import Locations, ProgramWriter
+from .netlist import WORD, Bits, NotPlain, PlainCell, PlainDesign
 from .netlist.cells import CellWriter, bits_of
-from .netlist.design import (
-    WORD,
-    Bits,
-    NotPlain,
-    PlainCell,
-    PlainDesign,
-)
 from .netlist.lowered import Lowered
 from .netlist.passes import narrow, rewrite
 from .structure import open_constants, structure_of

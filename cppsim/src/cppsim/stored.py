@@ -6,10 +6,17 @@ another computer. A `Runner` is many instances of it on a `Backend`.
 
 from typing import Any
 
-from .batch.cuda import NoGpu, find_cupy, gpu_versions
-from .batch.folder import StoredDesign, read_folder, write_folder
-from .batch.runner import Backend, Runner
-from .model.program import Encoded
+from .batch import (
+    Backend,
+    NoGpu,
+    Runner,
+    StoredDesign,
+    find_cupy,
+    gpu_versions,
+    read_folder,
+    write_folder,
+)
+from .model import Encoded
 
 __all__ = [
     "Backend",

@@ -11,7 +11,7 @@ from typing import Any
 from amaranth.hdl import Const, Signal
 
 from .amaranth_internals import ast
-from .netlist.design import WORD
+from .netlist import WORD
 
 _Operator: Any = ast.Operator
 _Slice: Any = ast.Slice

@@ -15,9 +15,8 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 
 from cppsim import Batch, BatchError, Program
-from cppsim.batch import cuda
+from cppsim.batch import cuda, open_folder
 from cppsim.batch.__main__ import main
-from cppsim.batch.folder import open_folder
 from cppsim.testing import RandomDesign, random_machine
 from support.batches import export_batch
 from support.carriers import RULES, expect_rule, streamed

@@ -14,7 +14,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, BatchError, Model, Program, ReferenceModel
-from cppsim.netlist.design import from_words, to_words
+from cppsim.netlist import from_words, to_words
 from support.carriers import Part
 from support.seeds import seeds
 from support.small import refused

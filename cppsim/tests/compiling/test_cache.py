@@ -13,10 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 from cppsim import __main__ as command
-from cppsim.compiling import cache
-from cppsim.compiling.cache import CACHE, CacheWarning, source_digest
-from cppsim.compiling.entries import WORK
-from cppsim.compiling.library import provide
+from cppsim.compiling import CACHE, WORK, CacheWarning, cache, provide, source_digest
 from cppsim.errors import SimulationError
 from support.processes import run_python
 

@@ -16,9 +16,18 @@ from amaranth.hdl import Module, Signal
 import cppsim
 from cppsim import FallbackWarning, native
 from cppsim.batch import threads
-from cppsim.compiling import library
-from cppsim.compiling.library import Builder, load, provide
-from cppsim.compiling.toolchain import Compiler, bare, find_compiler, hasty, selecting, straight
+from cppsim.compiling import (
+    Builder,
+    Compiler,
+    bare,
+    find_compiler,
+    hasty,
+    library,
+    load,
+    provide,
+    selecting,
+    straight,
+)
 from cppsim.errors import SimulationError
 from cppsim.model import build as models
 from cppsim.model.build import build

@@ -13,7 +13,7 @@ from amaranth.hdl._ir import PortDirection
 from cppsim.cpp.code import Snippet, assignment, block, in_reach, lines_of
 from cppsim.cpp.simulation import write_simulation
 from cppsim.cpp.words import Words, operation
-from cppsim.netlist.design import CellKind, PlainCell
+from cppsim.netlist import CellKind, PlainCell
 from cppsim.netlist.lowering import lower
 from cppsim.testing import Bench, same_on
 from support.seeds import seeds

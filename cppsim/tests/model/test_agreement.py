@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.circuits import AnyModel
-from cppsim.netlist.design import from_words
+from cppsim.netlist import from_words
 from cppsim.testing import random_circuit, random_expressions
 from feeding import Crc32
 from support.carriers import Part, RandomProgram

@@ -25,7 +25,7 @@ from amaranth.hdl import _ast as ast
 from amaranth.lib.memory import Memory
 
 from cppsim.errors import SimulationError
-from cppsim.netlist.design import NotPlain
+from cppsim.netlist import NotPlain
 from cppsim.netlist.fingerprint import _FIELDS, fingerprint
 from cppsim.netlist.lowering import lower
 from cppsim.testing import random_circuit, random_machine, random_system

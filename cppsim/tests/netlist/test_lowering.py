@@ -14,8 +14,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from cppsim.model.circuit import Circuit
+from cppsim.netlist import CellKind, FormattedValue, NotPlain, PlainCell, formatted
 from cppsim.netlist.cells import CellWriter
-from cppsim.netlist.design import CellKind, FormattedValue, NotPlain, PlainCell, formatted
 from cppsim.netlist.lowering import lower
 from cppsim.netlist.passes import trim
 from cppsim.netlist.simplify import folded, share

@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import Array, Cat, ClockDomain, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.data import StructLayout
 
-from cppsim.netlist.design import NotPlain
+from cppsim.netlist import NotPlain
 from cppsim.probe import signals_of
 from cppsim.running.state import CompiledState
 from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on

@@ -20,7 +20,7 @@ from amaranth.hdl import Cat, Fragment, Signal
 from amaranth.sim import DomainReset
 
 import cppsim
-from cppsim.batch.runner import Runner
+from cppsim.batch import Runner
 from cppsim.model.circuit import named_signals
 from cppsim.testing import (
     EXECUTORS,

@@ -17,8 +17,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, BatchError, Model, Program, ReferenceModel
-from cppsim.model.ports import PortLayout
-from cppsim.netlist.design import from_words
+from cppsim.model import PortLayout
+from cppsim.netlist import from_words
 
 from .small import refused
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cppsim.compiling.library import provide
+from cppsim.compiling import provide
 
 _THREADS = (Path(__file__).parent / "fibers.h").read_text(encoding="utf-8")
 

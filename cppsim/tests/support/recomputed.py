@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Any
 
 from cppsim import designs, engine
+from cppsim.batch import Source
 from cppsim.batch.cached import CachedBatch
-from cppsim.batch.description import Source
 from cppsim.batch.source import write_batch
 from cppsim.designs import Compiled
 from cppsim.netlist.covered import Measured

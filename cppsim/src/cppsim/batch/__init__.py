@@ -8,4 +8,26 @@ bitslice/              the design as gates on words; each word holds one bit of 
 source, emit           C++ of the gates, for each backend
 record                 a testbench of one instance as a program for all
 folder, __main__       an exported batch, and ``python -m cppsim.batch FOLDER``
+
+Only what an exported batch takes along is imported here.
 """
+
+from .cuda import NoGpu, find_cupy, gpu_versions
+from .description import BrokenOff, Source
+from .folder import StoredDesign, open_folder, read_folder, write_folder
+from .runner import Backend, BatchWarning, Runner
+
+__all__ = [
+    "Backend",
+    "BatchWarning",
+    "BrokenOff",
+    "NoGpu",
+    "Runner",
+    "Source",
+    "StoredDesign",
+    "find_cupy",
+    "gpu_versions",
+    "open_folder",
+    "read_folder",
+    "write_folder",
+]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError, SimulationError
-from ..model.program import Encoded
+from ..model import Encoded
 from .cuda import gpu_versions
 from .description import BrokenOff
 from .folder import open_folder, read_expected, save_results

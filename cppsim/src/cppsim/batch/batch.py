@@ -11,9 +11,8 @@ from amaranth.hdl import Value
 from ..amaranth_internals import time_of
 from ..designs import uncollected
 from ..errors import BatchError
+from ..model import Item, Program, counted, expect_program
 from ..model.interface import NamedSignals
-from ..model.ports import counted
-from ..model.program import Item, Program, expect_program
 from ..model.reference import Testbench, execute, value_at, words_of
 from .cached import CachedBatch
 from .circuit import PortChoice, PreparedBatch

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ..compiling.cache import CACHE, source_digest
-from ..compiling.library import content_key
+from ..compiling import CACHE, content_key, source_digest
 from .circuit import PreparedBatch
 from .description import Source
 from .source import WrittenBatch, power_on_rows, write_batch

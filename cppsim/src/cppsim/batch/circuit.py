@@ -12,10 +12,10 @@ from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
 from ..amaranth_internals import MemoryInstance, memories_of, memory_of, rows_of
-from ..compiling.library import content_key
+from ..compiling import content_key
 from ..errors import BatchError, in_one_line
 from ..model.circuit import named_signals
-from ..netlist.design import Bits, FormattedValue, Memory, PlainMessage
+from ..netlist import Bits, FormattedValue, Memory, PlainMessage
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import DesignMessage, Lowered, StateInput, check_message

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.ports import Words
-from ..model.program import Encoded
+from ..model import Encoded, Words
 from .description import MemoryLayout, Source, around
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.ports import PortLayout, found
-from ..netlist.design import FormattedValue
+from ..model import PortLayout, found
+from ..netlist import FormattedValue
 
 
 class BrokenOff(BatchError):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.program import Encoded, Program
+from ..model import Encoded, Program
 from .description import Description, Source
 from .runner import BatchSource, Runner
 

@@ -24,9 +24,8 @@ from ..amaranth_internals import (
 )
 from ..errors import BatchError
 from ..mode import Mode
+from ..model import PortLayout, Program, counted
 from ..model.circuit import named_signals
-from ..model.ports import PortLayout, counted
-from ..model.program import Program
 from ..simulator import Simulator
 from .circuit import PortChoice
 from .description import Description

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, memory_for
-from ..model.ports import Words, as_words, counted, extended
-from ..model.program import Encoded, Port, Program, expect_program
-from ..netlist.design import FormattedValue, formatted, from_words
+from ..model import Encoded, Port, Program, Words, as_words, counted, expect_program, extended
+from ..netlist import FormattedValue, formatted, from_words
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, Source
 from .threads import Threads

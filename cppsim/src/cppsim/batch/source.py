@@ -8,8 +8,8 @@ from functools import cached_property
 
 from ..cpp.writer import element_bits
 from ..errors import BatchError
-from ..model.ports import PortLayout
-from ..netlist.design import WORD, NotPlain, row_bytes
+from ..model import PortLayout
+from ..netlist import WORD, NotPlain, row_bytes
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryLayout, Source

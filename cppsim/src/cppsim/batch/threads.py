@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.library import bind, provide
-from ..model.ports import Words, counted
-from ..model.program import Encoded, Opcode
+from ..compiling import bind, provide
+from ..model import Encoded, Opcode, Words, counted
 from .description import Source, around
 
 _WIDEST = (

@@ -8,7 +8,7 @@ is evaluated in that branch.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import ORDERS, WORD, Bits, CellKind, Memory, MemoryRead, PlainCell, word_count
+from ..netlist import ORDERS, WORD, Bits, CellKind, Memory, MemoryRead, PlainCell, word_count
 from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
 from .words import Words, operation, words_of

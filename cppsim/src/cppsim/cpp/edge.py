@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import WORD, Bits, Memory, MemoryWrite, StateRegister, constant_of
+from ..netlist import WORD, Bits, Memory, MemoryWrite, StateRegister, constant_of
 from .body import Body, Scope
 from .code import Snippet, assignment, block, in_reach
 from .words import Words, literal

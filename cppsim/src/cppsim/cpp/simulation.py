@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..netlist import WORD, Bits
 from ..netlist.covered import CountedWord, CoveredBits
-from ..netlist.design import WORD, Bits
 from ..netlist.lowered import DesignMessage, InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
 from .body import Scope

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import SIGNED, WORD, Bits, CellKind, PlainCell, constant_of
+from ..netlist import SIGNED, WORD, Bits, CellKind, PlainCell, constant_of
 
 _INFIX = {
     CellKind.AND: "&",

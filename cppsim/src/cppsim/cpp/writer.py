@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..netlist.design import WORD, Bits, Memory, PlainDesign, constant_of, word_count
+from ..netlist import WORD, Bits, Memory, PlainDesign, constant_of, word_count
 from ..netlist.passes import narrow, ordered_statements
 from .body import Body, Scope
 from .code import Snippet, assignment, block

@@ -6,18 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..compiling.cache import source_digest
-from ..compiling.library import Builder
-from ..compiling.toolchain import selecting, straight
+from ..compiling import Builder, selecting, source_digest, straight
 from ..cpp.writer import element_bits
-from ..netlist.design import (
-    Bits,
-    DesignPort,
-    FormattedValue,
-    PlainDesign,
-    row_bytes,
-    word_count,
-)
+from ..netlist import Bits, DesignPort, FormattedValue, PlainDesign, row_bytes, word_count
 from ..netlist.passes import trim
 from .interface import Elaborated
 from .source import HEADERS, program, program_glue

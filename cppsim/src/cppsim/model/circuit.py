@@ -28,10 +28,9 @@ from ..amaranth_internals import (
     read_ports_of,
     rows_of,
 )
-from ..compiling.cache import source_digest
-from ..compiling.library import content_key
+from ..compiling import content_key, source_digest
 from ..errors import SimulationError
-from ..netlist.design import CLOCK, DesignPort, PlainDesign, PlainMessage
+from ..netlist import CLOCK, DesignPort, PlainDesign, PlainMessage
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import DesignMessage, check_message, parts_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError, PortTypeError, UnknownNameError, memory_for
-from ..netlist.design import PlainDesign
+from ..netlist import PlainDesign
 from .ports import (
     NO_FIELDS,
     ByPort,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiling.library import Signatures, bind
+from ..compiling import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.design import formatted, from_words, messages_of, to_words
+from ..netlist import formatted, from_words, messages_of, to_words
 from ..waveforms.model import Waveform
 from .build import Library, build
 from .interface import AnyModel, Elaborated, counted_cycles, fitting_value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, PortValueError, UnknownNameError
-from ..netlist.design import word_count
+from ..netlist import word_count
 
 _Named = TypeVar("_Named")
 

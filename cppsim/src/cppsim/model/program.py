@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, PortTypeError
-from ..netlist.design import from_words, to_words
+from ..netlist import from_words, to_words
 from .ports import (
     PortLayout,
     Words,

@@ -13,7 +13,7 @@ from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-define
 
 from ..amaranth_internals import made_signals, prepared_design
 from ..errors import SimulationError
-from ..netlist.design import WORD, from_words, to_words
+from ..netlist import WORD, from_words, to_words
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import ByPort, PortLayout, PortValue, Words, as_array, found

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from ..compiling.library import HEADERS as WORDS
+from ..compiling import HEADERS as WORDS
 from ..cpp.body import Scope
 from ..cpp.code import Snippet, assignment, in_reach, lines_of
 from ..cpp.words import literal, words_of
 from ..cpp.writer import MessageCall, Writer
-from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
+from ..netlist import CLOCK, Bits, PlainDesign, word_count
 from .storage import StorageAccess, StoragePort, buffer_names, in_order
 
 HEADERS = (WORDS, Path(str(files("cppsim") / "model")))

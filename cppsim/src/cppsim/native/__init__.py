@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from ..compiling.library import HEADERS, Builder
+from ..compiling import HEADERS, Builder
 
 _FOLDER = Path(str(files("cppsim") / "native"))
 

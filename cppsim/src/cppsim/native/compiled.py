@@ -7,20 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..amaranth_internals import rows_of
-from ..compiling.library import load
+from ..compiling import load
 from ..cpp.simulation import SimulationSource
 from ..cpp.words import BitField
 from ..cpp.writer import element_bits
 from ..errors import FallbackWarning, SimulationError, warn_user
-from ..netlist.design import (
-    Bits,
-    Memory,
-    from_words,
-    messages_of,
-    row_bytes,
-    to_words,
-    word_count,
-)
+from ..netlist import Bits, Memory, from_words, messages_of, row_bytes, to_words, word_count
 from ..netlist.lowered import DesignMessage, Lowered
 from . import InstanceHandle
 from .interpreted import Interpreter

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..netlist import WORD
 from ..netlist.covered import CoveredBits
-from ..netlist.design import WORD
 
 _PLANES, _LANES = 64, 4
 """Bits of a counter, and words that are counted together."""

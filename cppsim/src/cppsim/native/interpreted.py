@@ -11,12 +11,12 @@ from enum import IntEnum, auto
 from functools import cache
 from typing import Any
 
-from ..compiling.library import bind
+from ..compiling import bind
 from ..cpp.simulation import Postponed, SimulationSource
 from ..cpp.words import words_of
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import WORD, Bits, Memory, NotPlain, word_count
+from ..netlist import WORD, Bits, Memory, NotPlain, word_count
 from ..netlist.lowered import ClockEdge, DesignMessage, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
 from . import native

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..cpp.words import adjacent, repeated, words_of
 from ..cpp.writer import element_bits
-from ..netlist.design import SIGNED, WORD, Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
+from ..netlist import SIGNED, WORD, Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
 from .probe import Code, Instruction, ProbeProgram
 
 Locations = Mapping[int, tuple[int, int]]

@@ -1,1 +1,58 @@
-"""Amaranth's netlist of a design in plain form, and passes that keep its behaviour."""
+"""Amaranth's netlist of a design in plain form, and passes that keep its behaviour.
+
+Only `design` is imported here, because an exported batch takes no other module along.
+"""
+
+from .design import (
+    CLOCK,
+    COMPARISONS,
+    ORDERS,
+    SIGNED,
+    WORD,
+    Bits,
+    CellKind,
+    DesignPort,
+    FormattedValue,
+    Memory,
+    MemoryRead,
+    MemoryWrite,
+    NotPlain,
+    PlainCell,
+    PlainDesign,
+    PlainMessage,
+    StateRegister,
+    constant_of,
+    formatted,
+    from_words,
+    messages_of,
+    row_bytes,
+    to_words,
+    word_count,
+)
+
+__all__ = [
+    "CLOCK",
+    "COMPARISONS",
+    "ORDERS",
+    "SIGNED",
+    "WORD",
+    "Bits",
+    "CellKind",
+    "DesignPort",
+    "FormattedValue",
+    "Memory",
+    "MemoryRead",
+    "MemoryWrite",
+    "NotPlain",
+    "PlainCell",
+    "PlainDesign",
+    "PlainMessage",
+    "StateRegister",
+    "constant_of",
+    "formatted",
+    "from_words",
+    "messages_of",
+    "row_bytes",
+    "to_words",
+    "word_count",
+]

@@ -12,7 +12,7 @@ from amaranth.hdl import Const, Signal, Value
 
 from ..amaranth_internals import ast, eval_value, operator_parts, slice_parts
 from ..native.probe import ProbeProgram
-from ..netlist.design import NotPlain
+from ..netlist import NotPlain
 from ..probe import signals_of
 from ..structure import Structure, structure_of
 from .slots import SettledState

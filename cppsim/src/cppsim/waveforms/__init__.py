@@ -16,10 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from ..compiling.library import Signatures, bind
+from ..compiling import Signatures, bind
 from ..cpp.words import BitField
 from ..native import BUILDER, InstanceHandle
-from ..netlist.design import from_words, word_count
+from ..netlist import from_words, word_count
 
 _LONGEST_ENDING = 8
 

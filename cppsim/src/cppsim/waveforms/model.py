@@ -12,7 +12,7 @@ from pathlib import Path
 from ..cpp.words import BitField
 from ..errors import SimulationError
 from ..native import InstanceHandle
-from ..netlist.design import from_words
+from ..netlist import from_words
 from . import Areas, Variable, Waves
 
 

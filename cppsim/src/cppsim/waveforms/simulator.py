@@ -24,7 +24,7 @@ from ..amaranth_internals import (
 )
 from ..cpp.words import BitField
 from ..native.compiled import DesignInstance
-from ..netlist.design import Bits
+from ..netlist import Bits
 from . import Areas, BackwardsError, Variable, Waves
 
 _WORD = 64

@@ -8,7 +8,7 @@ writes of memories until the edge is over. ``b`` holds inputs, outputs and all o
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
+from ...netlist import Bits, Memory, MemoryWrite, PlainCell
 from ...netlist.lowered import DesignMessage, InputWord, clock_plan, edge_sides
 from ...netlist.passes import ordered_statements
 from ..circuit import BatchCircuit

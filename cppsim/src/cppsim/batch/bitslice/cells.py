@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...netlist.design import CellKind, PlainCell
+from ...netlist import CellKind, PlainCell
 from .network import ALIKE, AND, BELOW, CARRY, ODD3, OR, OR_BOTH, XOR, Network
 
 Nodes = list[int]
