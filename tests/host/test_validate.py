@@ -12,10 +12,7 @@ from bitlane import reference
 from bitlane.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import BytesLike
-from bitlane.validate import report
-from bitlane.validate.link import check_bandwidth
-from bitlane.validate.report import validate
-from bitlane.validate.session import Session
+from bitlane.validate import Session, check_bandwidth, report, validate
 from bitlane_rtl.abi import (
     BIT_OPS,
     COMPLETION_OFFSET,

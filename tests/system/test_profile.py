@@ -29,7 +29,7 @@ from bitlane.command_line import DONE, cli
 from bitlane.driver import RecordingDriver
 from bitlane.links import open_link
 from bitlane.model_file import load_model, prepare, run
-from bitlane.profile.activity import bursts, busy_spans, ports, recorded_commands, stalls
+from bitlane.profile import bursts, busy_spans, ports, recorded_commands, stalls
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow

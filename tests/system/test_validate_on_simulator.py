@@ -8,9 +8,7 @@ import pytest
 import bitlane
 from bitlane.driver import Driver
 from bitlane.links import open_link
-from bitlane.validate.link import check_bandwidth, check_link
-from bitlane.validate.report import validate
-from bitlane.validate.session import Session
+from bitlane.validate import Session, check_bandwidth, check_link, validate
 from bitlane_rtl.abi import BIT_OPS
 from bitlane_sim.system import Hang
 from support.seeds import slow

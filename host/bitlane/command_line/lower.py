@@ -10,7 +10,7 @@ from ..driver import Control
 from ..errors import BitlaneError
 from ..links import open_link
 from ..model_file import load_model
-from ..profile.disassembly import disassemble, lower_model
+from ..profile import disassemble, lower_model
 from .cli import DONE, Group, Subparsers
 from .run import (
     add_feature_level,

@@ -12,7 +12,7 @@ from ..onnx.cut import read_graph
 from ..onnx.dry import run_dry
 from ..onnx.model import BitTensor, quoted
 from ..onnx.picture import draw_groups
-from ..profile.disassembly import command_text, geometry_text
+from ..profile import command_text, geometry_text
 from ..text import printable
 from .cli import DONE
 

@@ -19,7 +19,7 @@ from ..errors import BitlaneError
 from ..links import DeviceUrl, Link, open_link
 from ..model_file import Result, load_model, prepare, run
 from ..model_file.results import busy_cycles
-from ..profile.profile import RunProfile
+from ..profile import RunProfile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}

@@ -7,8 +7,7 @@ from ..driver import Driver
 from ..errors import BitlaneError
 from ..files import parse_size
 from ..links import open_link
-from ..validate.report import validate
-from ..validate.session import Session
+from ..validate import Session, validate
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _TIMEOUT: Final = 30.0

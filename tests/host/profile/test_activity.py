@@ -14,20 +14,20 @@ import pytest
 from bitlane.driver import Command, LabelledCommands, Walk
 from bitlane.errors import BitlaneError
 from bitlane.links import Recording
-from bitlane.profile.activity import (
+from bitlane.profile import (
     RecordedBurst,
     RecordedCommand,
     RecordedPort,
     RecordedStall,
+    RunProfile,
     bursts,
     busy_cycles,
     busy_spans,
     ports,
     recorded_commands,
     stalls,
+    write_trace,
 )
-from bitlane.profile.perfetto import write_trace
-from bitlane.profile.profile import RunProfile
 from bitlane.profile.report import write_report
 from bitlane_rtl.abi import Lane, Op
 from support.host.arrays import model

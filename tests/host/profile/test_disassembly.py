@@ -11,7 +11,7 @@ import pytest
 from bitlane import dml
 from bitlane.driver import Command, Control, RecordingDriver, Walk
 from bitlane.model_file import load_model, prepare, run
-from bitlane.profile.disassembly import command_text, lower_model
+from bitlane.profile import command_text, lower_model
 from bitlane.profile.figures import draw_walk, streams, walk_addresses
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.command_line import CommandLine, opens

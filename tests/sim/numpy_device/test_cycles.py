@@ -14,7 +14,7 @@ import pytest
 import bitlane
 from bitlane.driver import Command, Driver, RecordingDriver, Walk, encode
 from bitlane.links import open_link
-from bitlane.profile.activity import RecordedCommand, busy_spans, ports, recorded_commands
+from bitlane.profile import RecordedCommand, busy_spans, ports, recorded_commands
 from bitlane_boards import boards
 from bitlane_rtl.abi import Lane, Op, register
 from bitlane_sim.campaigns import commands
