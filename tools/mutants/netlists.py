@@ -17,7 +17,7 @@ from amaranth.hdl import Elaboratable
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board
-from bitlane_boards.pins.model import VENDOR_CELLS
+from bitlane_boards.pins import VENDOR_CELLS
 from bitlane_boards.readback import board_circuit
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core

@@ -13,8 +13,15 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_boards.pins import HIGH, LOW, GateModel, NetlistBuilder, PinSimulation
-from bitlane_boards.pins.model import BUILDER, VENDOR_CELLS
+from bitlane_boards.pins import (
+    BUILDER,
+    HIGH,
+    LOW,
+    VENDOR_CELLS,
+    GateModel,
+    NetlistBuilder,
+    PinSimulation,
+)
 from cppsim import Model
 from cppsim.build import find_compiler
 from cppsim.circuits import Circuit

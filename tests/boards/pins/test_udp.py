@@ -24,13 +24,15 @@ from bitlane.links.udp import open_link
 from bitlane_boards.pins import (
     Cable,
     CableFaults,
+    HostAddresses,
     SimulatedNetwork,
     SimulatedSocket,
     UdpServer,
     bound_socket,
+    content_of,
+    framed,
     udp,
 )
-from bitlane_boards.pins.packets import HostAddresses, content_of, framed
 from bitlane_rtl.abi import DEFAULT_PORT, QUERY
 from cppsim.errors import SimulationError
 from support.ethernet.line import BOARD

@@ -12,8 +12,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
-from bitlane_boards.pins import SdramChip
-from bitlane_boards.pins.model import VENDOR_CELLS
+from bitlane_boards.pins import VENDOR_CELLS, SdramChip
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.sram import SramPort

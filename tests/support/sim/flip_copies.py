@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_boards.pins import LUT, GateModel, Netlist
-from bitlane_boards.pins.gates import SIGNATURES
+from bitlane_boards.pins import LUT, SIGNATURES, GateModel, Netlist
 from bitlane_boards.pins.model import NUMBER, POINTER, Native, load
 
 __all__ = ["COPIES", "FlippedCopies", "FlippedRow"]
