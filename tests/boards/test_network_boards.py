@@ -29,7 +29,7 @@ from bitlane_boards.command_line.network import expand
 from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.pins import CircuitModel, RgmiiPins, bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
-from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet import BoardAddresses
 from support.board.line import DriverDevice
 from support.command_line import CommandLine
 from support.ethernet.verilog import Looped

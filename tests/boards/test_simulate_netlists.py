@@ -36,7 +36,7 @@ from bitlane_boards.readback import (
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
 from bitlane_boards.readback.json_netlist import Cell
-from bitlane_rtl.search.unit import Unit
+from bitlane_rtl.search import Unit
 from support.boards.board_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 

@@ -3,8 +3,7 @@
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_rtl.search.layouts import Sizes
-from bitlane_rtl.search.lists import Lists
+from bitlane_rtl.search import Lists, Sizes
 from support.formal.proof import Claim, Contract, Reached, before, proofs, taken
 
 NEAREST = 2

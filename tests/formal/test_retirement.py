@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_rtl.control.retirement import Retirement
+from bitlane_rtl.control import Retirement
 from support.formal.proof import Bounded, Claim, Contract, before, proofs
 
 CONFIGURATION = replace(copy(), slots=2, memory_bytes=1 << 12, length_bits=12)

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from cppsim.netlist.design import COMPARISONS, Bits, CellKind, PlainCell
+from cppsim.netlist import COMPARISONS, Bits, CellKind, PlainCell
 
 
 class Counter(wiring.Component):

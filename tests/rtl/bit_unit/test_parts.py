@@ -11,10 +11,7 @@ import pytest
 from amaranth.hdl import Module
 
 from bitlane_rtl.abi import BASE_OPS, BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.beat_pairs import AddPairs, PairBeats
-from bitlane_rtl.bit_unit.logic import Logic
-from bitlane_rtl.bit_unit.popcount import Popcount
-from bitlane_rtl.bit_unit.shift import Shifter
+from bitlane_rtl.bit_unit import AddPairs, Logic, PairBeats, Popcount, Shifter
 from support.oracle import computed
 from support.rtl.records import compute, join, random_counts, random_edge, random_word, split
 from support.rtl.streams import Stalls, clocked, compiled, transfer

@@ -25,9 +25,7 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import small
-from bitlane_rtl.control.refusals import Refusals
-from bitlane_rtl.control.retirement import Retirement
-from bitlane_rtl.control.ring import Completions, Ring
+from bitlane_rtl.control import Completions, Refusals, Retirement, Ring
 from support.record import Record, random_record
 from support.rtl.streams import clocked, compiled, simulate
 from support.seeds import slow

@@ -24,8 +24,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control.read_activity import ReadActivity
-from bitlane_rtl.control.registers import EVENTS, Registers
+from bitlane_rtl.control import EVENTS, ReadActivity, Registers
 from support.rtl.bench import Host
 from support.rtl.streams import clocked, compiled, simulate
 

@@ -17,10 +17,7 @@ from amaranth.lib import data
 
 from bitlane_rtl.abi import Lane, Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath import placement
-from bitlane_rtl.datapath.pairing import Pairing
-from bitlane_rtl.datapath.realigner import Realigner
-from bitlane_rtl.datapath.watchdog import Watchdog
+from bitlane_rtl.datapath import Pairing, Realigner, Watchdog, placement
 from bitlane_rtl.streams import ForwardRegister, Wire
 from support.rtl.records import fields_of, join, random_edge
 from support.rtl.streams import (

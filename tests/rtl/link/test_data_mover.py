@@ -16,10 +16,7 @@ from amaranth.back import rtlil
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK, FRAME_DATA_BYTES, GOODBYE, Request
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.crc32 import Crc32
-from bitlane_rtl.link.data_mover import DataMover
-from bitlane_rtl.link.datagram_check import DatagramCheck
-from bitlane_rtl.link.word_mover import WordMover
+from bitlane_rtl.link import Crc32, DatagramCheck, DataMover, WordMover
 from cppsim import Model
 from support.ethernet.datagrams import datagram_of, frames_in, goodbye
 from support.ethernet.line import run

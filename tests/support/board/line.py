@@ -20,10 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bitlane.links.line import Batch
-from bitlane.links.remote_link import RemoteLink
-from bitlane.links.serial_link import SerialLink
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import Batch, RemoteLink, SerialLink, UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
 from support.board.model import BoardModel
 from support.ethernet.datagrams import frames_in

@@ -15,8 +15,7 @@ from bitlane import Device
 from bitlane.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links import RemoteLink, SerialLink, UdpLink
-from bitlane.validate.report import validate
-from bitlane.validate.session import Session
+from bitlane.validate import Session, validate
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
 from bitlane_boards.pins import (

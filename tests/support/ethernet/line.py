@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 
-from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet import BoardAddresses
 from cppsim import Model, Program
 
 Columns = Mapping[str, NDArray[Any]]

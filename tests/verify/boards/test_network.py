@@ -22,7 +22,7 @@ from scapy.utils import rdpcap
 from bitlane import Device
 from bitlane.command_line import DONE, main
 from bitlane.driver import Driver
-from bitlane.links.udp_link import UdpLink
+from bitlane.links import UdpLink
 from bitlane.model_file.results import busy_cycles
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind

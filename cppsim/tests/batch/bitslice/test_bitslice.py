@@ -10,7 +10,7 @@ from cppsim.batch.bitslice.cells import bits_of_cell, by_numbers
 from cppsim.batch.bitslice.levels import LevelCall, Levels
 from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Gate, Network
 from cppsim.batch.bitslice.phase import Call, Output, Phase
-from cppsim.netlist.design import Bits, CellKind, PlainCell
+from cppsim.netlist import Bits, CellKind, PlainCell
 from support.seeds import seeds
 from support.zoo import number_of, random_cell, value_of
 
