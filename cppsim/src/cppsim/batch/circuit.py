@@ -241,13 +241,14 @@ def _clock(
         if domain.rst is not None and domain.rst in signals:
             circuit.names[names.resets[name]] = signals[domain.rst]
     alone = {edge.net for edge in lowered.edges} == set(driven) and len(driven) == 1
-    if alone and all(edge.rising and not edge.reset for edge in lowered.edges):
+    alone = alone and all(edge.rising and not edge.reset for edge in lowered.edges)
+    if alone:
         for name in circuit.clocks:
             del circuit.names[name]
         circuit.clocks.clear()
+    _show(circuit)
+    if alone:
         _always_clocked(circuit, driven[0])
-    else:
-        _show(circuit)
 
 
 def _show(circuit: BatchCircuit) -> None:
@@ -261,7 +262,6 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     lowered, design = circuit.lowered, circuit.lowered.design
     same = {edge.bit: 1 for edge in lowered.edges} | {clock: 0}
     messages = (*lowered.edge_messages, *lowered.comb_messages)
-    _show(circuit)
     design.messages = [PlainMessage(x.enable, x.values, (), False) for x in messages]
     design.cells = share(design.cells, same)
     rewrite(design, lambda bits: tuple(same.get(bit, bit) for bit in bits))
@@ -275,4 +275,3 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     design.messages = []
     lowered.comb_messages, lowered.edges = [], []
     lowered.inputs = [x for x in lowered.inputs if x.bits != (clock,)]
-    _show(circuit)
