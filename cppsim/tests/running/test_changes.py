@@ -284,6 +284,22 @@ def test_a_clock_starts_at_its_own_initial_level(sim: Bench, form: str, edge: st
 
 
 @same_on()
+def test_a_tick_is_seen_at_an_edge_at_which_no_register_changes(sim: Bench) -> None:
+    m, count, falls = Module(), Signal(8), Signal(8)
+    m.domains.sync = made = ClockDomain(reset_less=True)
+    falling = ClockDomain("falling", clk_edge="neg", reset_less=True)
+    falling.clk = made.clk
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        async for _, _, before in ctx.tick(falling).sample(falls):
+            ctx.set(falls, before + 16)
+
+    sim.run(m, sim.sets(made.clk, (1, 0) * 5, count, falls), processes=[work], clocks=None)
+    assert [seen[-1] for seen in sim.seen] == [0, 16, 16, 32, 32, 48, 48, 64, 64, 80]
+
+
+@same_on()
 def test_a_signal_of_logic_is_refused_each_time(sim: Bench) -> None:
     m, given, alias, one, above = Module(), Signal(4), Signal(4), Signal(4), Signal(4)
     m.d.comb += [alias.eq(given), one.eq(1), above.eq(given + 1)]
