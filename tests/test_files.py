@@ -117,7 +117,7 @@ def test_the_workflow_runs_what_continuous_integration_runs_and_nothing_else() -
 
 
 STUB = """#!/bin/sh
-echo "$1 $MAKEFLAGS$PYTEST_ADDOPTS$SEED" >> build/ci/ran
+echo "$1 $MAKEFLAGS$PYTEST_ADDOPTS$SEED${MYPY_CACHE_DIR#"$HOME"}" >> build/ci/ran
 [ "$1" = rest ] && {meanwhile}
 exit 0
 """
@@ -149,9 +149,11 @@ def test_only_a_commit_that_was_there_from_start_to_end_has_passed(
     commit = succeed("sh", "-c", made, cwd=clone).strip()
     (clone / "build/ci/passed.json").touch()
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    others = {"MAKEFLAGS": "n", "PYTEST_ADDOPTS": "--co", "SEED": "7"}
-    succeed(clone / ".ci/run", cwd=tmp_path, PATH=path, **others)
-    assert (clone / "build/ci/ran").read_text() == "test \nrest \n"
+    others = {"MAKEFLAGS": "n", "PYTEST_ADDOPTS": "--co", "SEED": "7", "XDG_CACHE_HOME": ""}
+    # A home that cannot be written keeps no types.
+    home, types = (tmp_path, "/.cache/bitlane-types") if told else (tmp_path / "bin/make", "")
+    succeed(clone / ".ci/run", cwd=tmp_path, PATH=path, HOME=str(home), **others)
+    assert (clone / "build/ci/ran").read_text() == f"test {types}\nrest {types}\n"
     assert {path.name for path in (clone / "build/ci").iterdir()} == {"ran"} | (
         {commit} if told else set()
     )
