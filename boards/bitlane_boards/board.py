@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bitlane_rtl.abi import DEFAULT_BAUD, LEAST_DIVIDER
-from bitlane_rtl.bus.sdram import SdramPart
+from bitlane_rtl.board_addresses import BoardAddresses
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.ethernet import BoardAddresses
+from bitlane_rtl.sdram_part import SdramPart
 
 __all__ = ["CHOICES", "Board", "EthernetPort", "Family", "MemoryKind"]
 

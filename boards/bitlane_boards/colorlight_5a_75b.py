@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram import W9816G6JH_6_PAIR
+from bitlane_rtl.sdram_part import W9816G6JH_6_PAIR
 
 from .colorlight_i5 import COLORLIGHT_I5
 from .full_circuit import full_on_sdram

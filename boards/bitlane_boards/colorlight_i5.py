@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram import EM638325_6H
 from bitlane_rtl.configuration import Search
+from bitlane_rtl.sdram_part import EM638325_6H
 
 from .board import Board, EthernetPort, Family, MemoryKind
 from .full_circuit import WHY_FULL, full_on_sdram

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram import SdramPart
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
+from bitlane_rtl.sdram_part import SdramPart
 
 __all__ = ["WHY_FULL", "full_on_block_ram", "full_on_sdram"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7
+from bitlane_rtl.sdram_part import AS4C16M16SA_7
 
 from .board import Board, Family, MemoryKind
 from .full_circuit import WHY_FULL, full_on_block_ram, full_on_sdram

@@ -49,7 +49,7 @@ _MAC_UNITS = (
     "ethernet/rgmii.py",
 )
 _CROSSINGS = (
-    "ethernet/board_addresses.py",
+    "board_addresses.py",
     "ethernet/line_status.py",
     "ethernet/packet_fifo.py",
 )
@@ -124,7 +124,9 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/link/test_data_mover.py",
         "tests/rtl/serial/test_serial_bridge.py",
     ),
+    "sdram_part.py": ("tests/rtl/bus/sdram",),
     "search/": ("tests/rtl/search",),
+    "stream_configuration.py": ("tests/rtl/stream_unit",),
     "stream_unit/": ("tests/rtl/stream_unit",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", _BRIDGES),
     **dict.fromkeys(_FRAME_UNITS, ("tests/rtl/serial/test_transmitter.py",)),
@@ -150,6 +152,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "": _ENGINE,
     **dict.fromkeys(AROUND_ENGINE, _BOARD),
+    "board_addresses.py": _NETWORK,
     "ethernet/": _NETWORK,
     "link/": (*_BOARD, *_NETWORK),
     "ports/": (*_ENGINE, *_BOARD),

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from zlib import crc32
 
-from bitlane_rtl.ethernet import BoardAddresses
+from bitlane_rtl.board_addresses import BoardAddresses
 
 DATAGRAM_BYTES = 1472
 """The most bytes of a datagram without fragments."""

@@ -3,6 +3,6 @@
 Only plain data is imported here: boards are listed where Amaranth is not installed.
 """
 
-from .board_addresses import BoardAddresses
+from ..board_addresses import BoardAddresses
 
 __all__ = ["BoardAddresses"]

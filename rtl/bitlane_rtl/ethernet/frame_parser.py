@@ -11,8 +11,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import QUERY, QUERY_BYTES
+from ..board_addresses import BoardAddresses
 from ..link import DatagramCheck, PacketWord
-from .board_addresses import BoardAddresses
 from .byte_sum import ByteSum
 from .gmii import FrameBytes
 from .packet_fifo import PACKET_WORDS, PacketWrites

@@ -30,11 +30,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import DATAGRAM_RECEIVE_BYTES
+from ..board_addresses import BoardAddresses
 from ..configuration import Configuration
 from ..link import AnswerPacker, AnswerWord, DataMover, RequestExecutor, RequestReader
 from ..ports import ControlPort, ReadPort, WritePort
 from ..streams import ForwardRegister
-from .board_addresses import BoardAddresses
 from .gmii import Gmii
 from .line_status import LineStatus
 from .packet_fifo import PACKET_WORDS

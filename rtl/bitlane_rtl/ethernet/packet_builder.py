@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..board_addresses import BoardAddresses
 from ..link import HEADER_WORDS, PacketKind, PacketWord
 from ..primitives import Ram
-from .board_addresses import BoardAddresses
 from .packet_fifo import PacketWrites
 from .tables import look_up
 

@@ -4,9 +4,9 @@ from amaranth.hdl import DomainRenamer, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..board_addresses import BoardAddresses
 from ..link import PacketWord
 from ..streams import SkidBuffer
-from .board_addresses import BoardAddresses
 from .frame_parser import FrameParser
 from .gmii import Gmii
 from .mac_receiver import MacReceiver

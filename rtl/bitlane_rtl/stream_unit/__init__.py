@@ -3,6 +3,6 @@
 Only plain data is imported here: exports read their options where Amaranth is not installed.
 """
 
-from .configuration import PacketReduction, StreamConfiguration
+from ..stream_configuration import PacketReduction, StreamConfiguration
 
 __all__ = ["PacketReduction", "StreamConfiguration"]

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..datapath import OUT_LANES, Repack, ResultDecoder
-from .configuration import StreamConfiguration
+from ..stream_configuration import StreamConfiguration
 from .packets import OutputBeat, PacketFlags, PacketResult
 
 __all__ = ["PacketAssembler"]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..bus.axi4_lite import Axi4Lite, Axi4LiteControl
 from ..bus.axi4_stream import Axi4Stream
-from .configuration import StreamConfiguration
+from ..stream_configuration import StreamConfiguration
 from .registers import FLAG_FIELDS, StreamRegisters
 from .unit import StreamUnit
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
 from ..bit_unit import any_in_lane
-from .configuration import StreamConfiguration
+from ..stream_configuration import StreamConfiguration
 from .packets import InputBeat, JoinedBeat, SampledBeat
 
 __all__ = ["PacketJoin"]

@@ -2,8 +2,8 @@
 
 from amaranth.lib import data
 
+from ..stream_configuration import StreamConfiguration
 from ..streams.beats import Operands, Operation, Result
-from .configuration import StreamConfiguration
 
 __all__ = [
     "InputBeat",

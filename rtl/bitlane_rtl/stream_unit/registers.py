@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Access, Bits, Register
 from ..ports import ControlPort
-from .configuration import PacketReduction, StreamConfiguration
+from ..stream_configuration import PacketReduction, StreamConfiguration
 from .packets import PacketControl, PacketFlags
 
 __all__ = ["FLAG_FIELDS", "STREAM_IDENTITY", "StreamRegisters", "stream_registers"]

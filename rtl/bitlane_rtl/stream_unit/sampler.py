@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BIT_OPS, COUNT_OPS, Lane, Op
-from .configuration import PacketReduction, StreamConfiguration
+from ..stream_configuration import PacketReduction, StreamConfiguration
 from .packets import InputBeat, PacketControl, Sampled, SampledBeat
 
 __all__ = ["ControlSampler"]

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..bit_unit import BitUnit
 from ..primitives import register
+from ..stream_configuration import StreamConfiguration
 from ..streams import ForwardRegister, PingPongBuffer, SkidBuffer, Wire
 from .assembler import PacketAssembler
-from .configuration import StreamConfiguration
 from .join import PacketJoin
 from .packets import InputBeat, JoinedBeat, OutputBeat, PacketControl, SampledBeat
 from .sampler import ControlSampler

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bitlane.command_line import whole_number
 from bitlane.version import __version__
 from bitlane_rtl.abi import Register
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_configuration import PacketReduction, StreamConfiguration
 
 from .destination import Destination, ExportError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
-from bitlane_rtl.bus.sdram import SdramPart, SdramTiming
+from bitlane_rtl.sdram_part import SdramPart, SdramTiming
 
 from .cycles import Latencies
 from .stream_times import PortTimes, ReadBurst, WriterTimes, remembered

@@ -1,10 +1,10 @@
 """A controller for single-data-rate SDRAM. `memory.SdramMemory` is its top component.
 
-Only plain data is imported here: the device ``numpy`` takes `part` where Amaranth is not
+Only plain data is imported here: the device ``numpy`` takes `sdram_part` where Amaranth is not
 installed.
 """
 
-from .part import AS4C16M16SA_7, EM638325_6H, W9816G6JH_6_PAIR, SdramPart, SdramTiming
+from ...sdram_part import AS4C16M16SA_7, EM638325_6H, W9816G6JH_6_PAIR, SdramPart, SdramTiming
 
 __all__ = [
     "AS4C16M16SA_7",

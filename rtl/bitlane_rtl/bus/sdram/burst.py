@@ -9,7 +9,7 @@ from amaranth.lib import data, enum
 from amaranth.utils import ceil_log2, exact_log2
 
 from ...abi import BEATS_PER_BLOCK
-from .part import SdramPart
+from ...sdram_part import SdramPart
 from .pins import ALL_BANKS
 
 __all__ = ["ChipLayout", "PlacedBurst", "Requester"]

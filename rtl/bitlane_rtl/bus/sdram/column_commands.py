@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...sdram_part import SdramTiming
 from .burst import ChipLayout, PlacedBurst
-from .part import SdramTiming
 
 __all__ = ["ColumnCommands"]
 

@@ -10,11 +10,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ...ports.signatures import memory_members
+from ...sdram_part import SdramPart, SdramTiming
 from ...streams import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
 from .column_commands import ColumnCommands
-from .part import SdramPart, SdramTiming
 from .pins import ALL_BANKS, ChipCommand, SdramPins
 from .read_path import ReadPath
 from .refresher import Refresher

@@ -5,7 +5,7 @@ from enum import IntFlag
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .part import SdramPart
+from ...sdram_part import SdramPart
 
 __all__ = ["ALL_BANKS", "ChipCommand", "SdramPins"]
 

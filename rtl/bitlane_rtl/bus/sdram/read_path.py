@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.signatures import read_data
+from ...sdram_part import SdramTiming
 from ...streams import Fifo
 from .burst import ChipLayout, Requester
-from .part import SdramTiming
 
 __all__ = ["ReadPath"]
 

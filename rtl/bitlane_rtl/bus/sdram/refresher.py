@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from .part import SdramTiming
+from ...sdram_part import SdramTiming
 from .pins import ChipCommand
 
 __all__ = ["Refresher"]

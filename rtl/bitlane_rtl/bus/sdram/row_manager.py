@@ -4,8 +4,8 @@ from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...sdram_part import SdramTiming
 from .burst import ChipLayout, PlacedBurst
-from .part import SdramTiming
 from .pins import ChipCommand
 
 __all__ = ["RowManager"]

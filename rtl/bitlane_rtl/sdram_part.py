@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from types import MappingProxyType
 
-from ...abi import Rows
+from .abi import Rows
 
 __all__ = ["AS4C16M16SA_7", "EM638325_6H", "W9816G6JH_6_PAIR", "SdramPart", "SdramTiming"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ..abi import BIT_OPS, COUNT_OPS, SHIFT_OPS, Code, Lane, Op
+from .abi import BIT_OPS, COUNT_OPS, SHIFT_OPS, Code, Lane, Op
 
 __all__ = ["WIDTHS", "PacketReduction", "StreamConfiguration"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from ..abi import DEFAULT_PORT
+from .abi import DEFAULT_PORT
 
 __all__ = ["BoardAddresses"]
 
