@@ -6,8 +6,14 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
-from .bus.axi4_lite import Axi4Lite, Axi4LiteControl
+from .bus import (
+    Axi4,
+    Axi4Lite,
+    Axi4LiteControl,
+    Axi4ReadManager,
+    Axi4WriteManager,
+    join_channels,
+)
 from .configuration import Configuration
 from .engine import Engine
 

@@ -1,4 +1,4 @@
-"""Data sheets of SDRAM chips, and their times in cycles of a clock."""
+"""Data sheets of SDRAM chips, and their times in cycles of a clock. Plain data only."""
 
 from dataclasses import dataclass, replace
 from math import ceil, floor

@@ -1,4 +1,4 @@
-"""The parameters of a stream unit, and the codes of its control inputs. Data only."""
+"""The parameters of a stream unit, and the codes of its control inputs. Plain data only."""
 
 from dataclasses import dataclass, field
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .bus.wishbone import Wishbone, WishboneControl, WishboneManager
+from .bus import Wishbone, WishboneControl, WishboneManager
 from .configuration import Configuration
 from .engine import Engine
 from .ports import CONTROL_ADDRESS_WIDTH

@@ -10,8 +10,7 @@ from amaranth.lib import stream
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Mode, Op
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
-from bitlane_rtl.stream_unit.unit import StreamUnit
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration, StreamUnit
 from cppsim.errors import SimulationError
 
 from .numpy_device.operations import DTYPES, LOGIC, computation

@@ -19,7 +19,7 @@ from bitlane_boards.pins import CircuitModel, SdramModel, SplitPins
 from bitlane_boards.pins.sdram_rows import Transfer, logic, reads
 from bitlane_boards.readback import rtl_model
 from bitlane_rtl.abi import Op
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, SdramPart
+from bitlane_rtl.sdram_part import AS4C16M16SA_7, EM638325_6H, SdramPart
 from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 from support.verdicts import AT_THE_PINS

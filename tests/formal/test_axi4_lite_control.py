@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Assert, Module, Mux, Signal
 
-from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
+from bitlane_rtl.bus import OKAY, SLVERR, Axi4LiteControl
 from support.formal.proof import Claim, Contract, Induction, before, proofs, taken
 from support.rtl.streams import channel
 

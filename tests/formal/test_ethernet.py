@@ -6,12 +6,16 @@ from amaranth.hdl import Assert, Assume, Cat, DomainRenamer, Module, Mux, Signal
 from amaranth.lib import data, wiring
 
 from bitlane_rtl.abi import FRAME_DATA_BYTES
-from bitlane_rtl.ethernet import BoardAddresses
-from bitlane_rtl.ethernet.frame_parser import FrameParser
-from bitlane_rtl.ethernet.gmii import GAP_BYTES, PREAMBLE, START_OF_FRAME
-from bitlane_rtl.ethernet.mac_receiver import MacReceiver
-from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
-from bitlane_rtl.ethernet.packet_fifo import PacketFifo
+from bitlane_rtl.ethernet import (
+    GAP_BYTES,
+    PREAMBLE,
+    START_OF_FRAME,
+    BoardAddresses,
+    FrameParser,
+    MacReceiver,
+    MacTransmitter,
+    PacketFifo,
+)
 from bitlane_rtl.link import AnswerPacker, DatagramCheck, Mark, RequestHead, RequestReader
 from support.formal.proof import Bounded, Claim, Contract, Induction, Reached, before, proofs, taken
 

@@ -5,9 +5,7 @@ from typing import Any
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import Op
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
-from bitlane_rtl.stream_unit.packets import PacketFlags
-from bitlane_rtl.stream_unit.unit import StreamUnit
+from bitlane_rtl.stream_unit import PacketFlags, PacketReduction, StreamConfiguration, StreamUnit
 from support.formal.proof import Bounded, Claim, Contract, Reached, proofs, taken
 
 XOR = StreamConfiguration(data_width=8, ops=frozenset({Op.XOR}))

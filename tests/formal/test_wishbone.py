@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
 
-from bitlane_rtl.bus.wishbone import WishboneControl, WishboneManager
+from bitlane_rtl.bus import WishboneControl, WishboneManager
 from support.formal.proof import Bounded, Claim, Contract, Reached, Reaching, before, proofs, taken
 
 ADDRESS_WIDTH = 4

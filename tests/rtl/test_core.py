@@ -27,13 +27,12 @@ import bitlane_rtl
 from bitlane_boards import boards
 from bitlane_boards.flow.top import Top
 from bitlane_rtl.abi import BIT_OPS, Mode, Op
-from bitlane_rtl.bus.whole_beats import Axi4WholeBeats
+from bitlane_rtl.bus import Axi4WholeBeats
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
-from bitlane_rtl.stream_unit import StreamConfiguration
-from bitlane_rtl.stream_unit.core import StreamCore
+from bitlane_rtl.ethernet import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.stream_unit import StreamConfiguration, StreamCore
 from bitlane_rtl.wishbone_core import WishboneCore
 from cppsim.circuits import Circuit
 from cppsim.netlist import CellKind, PlainCell

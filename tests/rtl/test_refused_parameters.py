@@ -11,18 +11,13 @@ import pytest
 
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit import BitUnit, Logic, Popcount, Shifter
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.sdram import SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.bus.storage import SinglePortRam
-from bitlane_rtl.bus.wishbone import WishboneManager
+from bitlane_rtl.bus import BankedMemory, SdramMemory, SinglePortRam, SramPort, WishboneManager
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
 from bitlane_rtl.control import Completions, Ring
-from bitlane_rtl.ethernet import BoardAddresses
-from bitlane_rtl.ethernet.packet_fifo import PacketFifo
+from bitlane_rtl.ethernet import BoardAddresses, PacketFifo
 from bitlane_rtl.link import Crc32
+from bitlane_rtl.sdram_part import SdramTiming
 from bitlane_rtl.search import CountTree, SearchArray
 from bitlane_rtl.serial import UartReceiver, UartTransmitter
 from bitlane_rtl.stream_unit import StreamConfiguration

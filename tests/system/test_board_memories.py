@@ -14,9 +14,7 @@ from amaranth.utils import exact_log2
 
 from bitlane.driver import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.shared_sram import SharedSram
-from bitlane_rtl.bus.storage import BlockRam
+from bitlane_rtl.bus import BankedMemory, BlockRam, SharedSram
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import (

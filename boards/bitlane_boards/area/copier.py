@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import Op
-from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
+from bitlane_rtl.bus import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.command import FaultReport
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath import DataPath

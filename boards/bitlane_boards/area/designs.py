@@ -9,12 +9,9 @@ from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from bitlane_rtl.ethernet import BoardAddresses
-from bitlane_rtl.ethernet.network_bridge import NetworkBridge
-from bitlane_rtl.ethernet.udp_stack import UdpStack
+from bitlane_rtl.ethernet import BoardAddresses, NetworkBridge, UdpStack
 from bitlane_rtl.search import Unit
-from bitlane_rtl.stream_unit import StreamConfiguration
-from bitlane_rtl.stream_unit.core import StreamCore
+from bitlane_rtl.stream_unit import StreamConfiguration, StreamCore
 
 from .chips import CHIPS
 from .copier import Copier

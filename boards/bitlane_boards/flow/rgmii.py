@@ -15,8 +15,7 @@ from amaranth.hdl import (
 from amaranth.lib import io, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.ethernet.gmii import Gmii
-from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.ethernet import Gmii, RgmiiReceiver, RgmiiTransmitter
 
 from ..board import DELAY_STEP_PS, EthernetPort
 

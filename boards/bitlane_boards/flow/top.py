@@ -6,17 +6,19 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.sdram import SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.pins import SdramPins
-from bitlane_rtl.bus.shared_sram import SharedSram
-from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
+from bitlane_rtl.bus import (
+    BankedMemory,
+    BlockRam,
+    SdramMemory,
+    SdramPins,
+    SharedSram,
+    SinglePortRam,
+    SramPort,
+)
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ethernet.gmii import Gmii
-from bitlane_rtl.ethernet.network_bridge import NetworkBridge
+from bitlane_rtl.ethernet import Gmii, NetworkBridge
 from bitlane_rtl.ports import ReadArbiter, WriteArbiter
+from bitlane_rtl.sdram_part import SdramTiming
 from bitlane_rtl.serial import SerialBridge
 from bitlane_rtl.streams import HalfRateRegister
 

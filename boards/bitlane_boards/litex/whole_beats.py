@@ -7,7 +7,7 @@ from typing import Any
 from litex.gen import ClockSignal, Instance, LiteXModule, ResetSignal
 from litex.soc.interconnect import axi
 
-from bitlane_rtl.bus.whole_beats import Axi4WholeBeats
+from bitlane_rtl.bus import Axi4WholeBeats
 from bitlane_sim.builds import CACHE
 from bitlane_sim.export.backend import conventional_ports, verilog
 

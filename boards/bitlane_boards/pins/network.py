@@ -6,8 +6,7 @@ from errno import EBADF
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from bitlane_rtl.ethernet import BoardAddresses
-from bitlane_rtl.ethernet.gmii import PREAMBLE_BYTES
+from bitlane_rtl.ethernet import PREAMBLE_BYTES, BoardAddresses
 from cppsim.errors import SimulationError
 
 from .cable import Cable, CableFaults

@@ -19,7 +19,7 @@ from amaranth.hdl import (
 from amaranth.lib import io, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.ethernet import RgmiiReceiver, RgmiiTransmitter
 
 DOMAINS = ("rx", "tx", "sync")
 

@@ -12,8 +12,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from bitlane_rtl.bus.sdram import SdramPart
-from bitlane_rtl.bus.sdram.pins import SdramPins
+from bitlane_rtl.bus import SdramPins
+from bitlane_rtl.sdram_part import SdramPart
 from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from bitlane.driver import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.pins import SdramPins
+from bitlane_rtl.bus import SdramMemory, SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import ControlPort
+from bitlane_rtl.sdram_part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.campaigns.commands import move
 from cppsim.errors import SimulationError

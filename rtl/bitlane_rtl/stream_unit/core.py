@@ -6,8 +6,7 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..bus.axi4_lite import Axi4Lite, Axi4LiteControl
-from ..bus.axi4_stream import Axi4Stream
+from ..bus import Axi4Lite, Axi4LiteControl, Axi4Stream
 from ..stream_configuration import StreamConfiguration
 from .registers import FLAG_FIELDS, StreamRegisters
 from .unit import StreamUnit

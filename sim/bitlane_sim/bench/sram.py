@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane.driver import encode
 from bitlane_rtl.abi import RING_OFFSET, Op, register
-from bitlane_rtl.bus.sram import SramPort
+from bitlane_rtl.bus import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import ControlPort

@@ -108,8 +108,7 @@ def export_stream(
     ``given``: the fields of ``configuration`` that the command in both shall name. Raises as
     `verilog` does.
     """
-    from bitlane_rtl.stream_unit.core import StreamCore
-    from bitlane_rtl.stream_unit.registers import stream_registers
+    from bitlane_rtl.stream_unit import StreamCore, stream_registers
 
     from .backend import conventional_ports, verilog
 
@@ -303,7 +302,7 @@ _PACKETS = (
 
 
 def _flags(configuration: StreamConfiguration) -> list[str]:
-    from bitlane_rtl.stream_unit.registers import FLAG_FIELDS
+    from bitlane_rtl.stream_unit import FLAG_FIELDS
 
     first = configuration.user_width
     passed = f", above the {first} of TUSER of A" if first else ""

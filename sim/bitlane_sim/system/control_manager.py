@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.bus.axi4_lite import Axi4Lite
+from bitlane_rtl.bus import Axi4Lite
 
 
 class ControlAccess(wiring.Signature):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_boards.pins import CLOCK_ERROR, CircuitModel, PhySimulation, RgmiiPins
 from bitlane_boards.pins.rgmii import DOMAINS
-from bitlane_rtl.ethernet.gmii import Gmii
+from bitlane_rtl.ethernet import Gmii
 from cppsim.errors import SimulationError
 from support.ethernet.line import answer, arp, datagram, echo, frame, padded, with_fcs
 from support.ethernet.verilog import CLOCK_HZ, looped

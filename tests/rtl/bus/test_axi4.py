@@ -15,8 +15,14 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
-from bitlane_rtl.bus.whole_beats import Axi4WholeBeats, WholeBeats
+from bitlane_rtl.bus import (
+    Axi4,
+    Axi4ReadManager,
+    Axi4WholeBeats,
+    Axi4WriteManager,
+    WholeBeats,
+    join_channels,
+)
 from bitlane_rtl.ports import ReadPort, WritePort
 from support.rtl.bursts import BASE, BLOCKS, PARTIAL, beats_but, bursts_of, ragged, stored
 from support.rtl.memory import Memory, ReadServer, WriteServer

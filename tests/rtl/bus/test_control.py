@@ -9,8 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
-from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4Lite, Axi4LiteControl
-from bitlane_rtl.bus.wishbone import WishboneControl
+from bitlane_rtl.bus import OKAY, SLVERR, Axi4Lite, Axi4LiteControl, WishboneControl
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, channel, clocked, later, simulate
 
 WORDS = 16

@@ -13,10 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_boards.pins import VENDOR_CELLS, SdramChip
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.shared_sram import SharedSram
-from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
+from bitlane_rtl.bus import BankedMemory, BlockRam, SharedSram, SinglePortRam, SramPort
 from cppsim import Model
 from cppsim.circuits import AnyModel, Circuit
 from support.rtl.bursts import (

@@ -12,7 +12,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory as Storage
 
-from bitlane_rtl.bus.wishbone import BURSTS_PER_TURN, Wishbone, WishboneManager
+from bitlane_rtl.bus import BURSTS_PER_TURN, Wishbone, WishboneManager
 from support.rtl.bursts import beats_to_write, bursts_of
 from support.rtl.memory import Memory, WishboneMemory
 from support.rtl.streams import Sink, Source, Stalls, compiled, later, simulate

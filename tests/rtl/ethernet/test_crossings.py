@@ -12,9 +12,7 @@ from amaranth.hdl import ClockDomain, DomainRenamer, Module
 
 import cppsim
 from bitlane_rtl.abi import LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
-from bitlane_rtl.ethernet import BoardAddresses
-from bitlane_rtl.ethernet.line_status import LineStatus
-from bitlane_rtl.ethernet.packet_fifo import PacketFifo
+from bitlane_rtl.ethernet import BoardAddresses, LineStatus, PacketFifo
 
 CLOCK_HZ = 14
 """Clocks a second: the light changes after 8 of them."""

@@ -13,9 +13,7 @@ from amaranth.lib import io
 from amaranth.sim import Simulator
 from amaranth_boards.colorlight_5a75b_r7_0 import Colorlight_5A75B_R70Platform
 
-from bitlane_rtl.ethernet.mac_receiver import MacReceiver
-from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
-from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.ethernet import MacReceiver, MacTransmitter, RgmiiReceiver, RgmiiTransmitter
 from cppsim import Model
 from support.ethernet.line import (
     HEAD,

@@ -10,7 +10,7 @@ from amaranth.hdl import ClockDomain, Module, Value
 from scapy.layers.inet import ICMP, UDP
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
-from bitlane_rtl.ethernet.udp_stack import UdpStack
+from bitlane_rtl.ethernet import UdpStack
 from support.ethernet.bridge import StackBench
 from support.ethernet.line import (
     BOARD,

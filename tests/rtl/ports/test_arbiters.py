@@ -15,10 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_boards.pins import SdramChip
 from bitlane_rtl.abi import BEATS_PER_BLOCK
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.sdram.pins import SdramPins
-from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.bus.storage import BlockRam
+from bitlane_rtl.bus import BankedMemory, BlockRam, SdramPins, SramPort
 from bitlane_rtl.ports import ReadArbiter, ReadPort, WriteArbiter, WritePort
 from bitlane_rtl.ports.signatures import request
 from support.rtl.bursts import (

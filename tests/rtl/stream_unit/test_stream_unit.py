@@ -9,17 +9,18 @@ from amaranth.hdl import Cat
 from amaranth.lib.data import Layout
 
 from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
-from bitlane_rtl.stream_unit.assembler import PacketAssembler
-from bitlane_rtl.stream_unit.core import StreamCore
-from bitlane_rtl.stream_unit.packets import PacketFlags
-from bitlane_rtl.stream_unit.registers import (
+from bitlane_rtl.stream_unit import (
     FLAG_FIELDS,
     STREAM_IDENTITY,
+    PacketAssembler,
+    PacketFlags,
+    PacketReduction,
+    StreamConfiguration,
+    StreamCore,
     StreamRegisters,
+    StreamUnit,
     stream_registers,
 )
-from bitlane_rtl.stream_unit.unit import StreamUnit
 from support.rtl.bench import Host
 from support.rtl.packets import EMPTY, HOLES, REFUSED, UNEQUAL, Beat, Traffic, control, exchange
 from support.rtl.streams import Sink, Source, Stalls, channel, compiled, simulate

@@ -20,9 +20,9 @@ from bitlane_boards.board import MemoryKind
 from bitlane_boards.pins.sdram_rows import CLOCK_HZ, logic
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import COMPLETION_OFFSET, REGISTERS, Lane, Op, Status, register
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
+from bitlane_rtl.sdram_part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_sim.bench.sram import three_streams
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.fields import Fields, Limits, refusals

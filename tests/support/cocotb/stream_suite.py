@@ -21,8 +21,12 @@ from cocotbext.axi import (
 )
 
 from bitlane_rtl.abi import BIT_OPS, Lane, Op
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
-from bitlane_rtl.stream_unit.registers import STREAM_IDENTITY, stream_registers
+from bitlane_rtl.stream_unit import (
+    STREAM_IDENTITY,
+    PacketReduction,
+    StreamConfiguration,
+    stream_registers,
+)
 from support.rtl.packets import HOLES, REFUSED, UNEQUAL, Beat, Packet, control, results
 
 CORE = "BITLANE_STREAM_CORE"

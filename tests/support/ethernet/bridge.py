@@ -19,8 +19,7 @@ from scapy.layers.l2 import Ether
 import cppsim
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.ethernet.network_bridge import NetworkBridge
-from bitlane_rtl.ethernet.udp_stack import UdpStack
+from bitlane_rtl.ethernet import NetworkBridge, UdpStack
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
 from support.ethernet.line import (

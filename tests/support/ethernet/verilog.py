@@ -13,9 +13,7 @@ from bitlane_boards.ecpix5 import BOARDS
 from bitlane_boards.flow.top import Top
 from bitlane_boards.pins import CircuitModel, PhySimulation, RgmiiPins
 from bitlane_rtl.configurations import copy
-from bitlane_rtl.ethernet.gmii import Gmii
-from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
-from bitlane_rtl.ethernet.udp_stack import UdpStack
+from bitlane_rtl.ethernet import Gmii, RgmiiReceiver, RgmiiTransmitter, UdpStack
 from bitlane_sim.export.backend import Port, verilog
 from support.ethernet.line import BOARD, PLATFORM
 

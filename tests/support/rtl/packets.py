@@ -12,8 +12,7 @@ from typing import Any
 from amaranth.hdl import Cat
 
 from bitlane_rtl.abi import BIT_OPS, Lane, Op
-from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration
-from bitlane_rtl.stream_unit.unit import StreamUnit
+from bitlane_rtl.stream_unit import PacketReduction, StreamConfiguration, StreamUnit
 from support.oracle import computed
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, simulate, to_bits
 

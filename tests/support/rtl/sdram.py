@@ -6,9 +6,8 @@ from typing import Any
 from amaranth.hdl import C, Cat
 
 from bitlane_boards.pins import SdramChip
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_rtl.bus import SdramMemory
+from bitlane_rtl.bus.sdram import AS4C16M16SA_7, EM638325_6H, ChipCommand, SdramTiming
 from support.rtl.streams import compiled
 
 CLOCK_HZ = 100_000_000

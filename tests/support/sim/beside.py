@@ -22,13 +22,10 @@ from bitlane_rtl.abi import (
     WORD_BYTES,
     register,
 )
-from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.bus.sdram import SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.bus.storage import BlockRam
+from bitlane_rtl.bus import BankedMemory, BlockRam, SdramMemory, SramPort
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import ControlPort, ReadArbiter, WriteArbiter
+from bitlane_rtl.sdram_part import SdramTiming
 from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.device.link import open_link as open_circuit
 from bitlane_sim.numpy_device import CounterValues, PredictedCounters, SdramRows

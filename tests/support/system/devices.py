@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import Device
 from bitlane.driver import ALIGNMENT, Allocation, Allocator, Driver
-from bitlane_rtl.bus.axi4 import BURST_INCR, Axi4
-from bitlane_rtl.bus.axi4_lite import SLVERR, Axi4Lite
+from bitlane_rtl.bus import BURST_INCR, SLVERR, Axi4, Axi4Lite
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import one_port
 from bitlane_rtl.engine import Engine

@@ -6,7 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.bus.axi4 import Axi4
+from bitlane_rtl.bus import Axi4
 
 from .interface import AddressRange, MemoryControl, ReadStorage, WriteStorage
 from .reading import ReadSide

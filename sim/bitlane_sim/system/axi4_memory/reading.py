@@ -3,7 +3,7 @@
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
-from bitlane_rtl.bus.axi4 import Axi4
+from bitlane_rtl.bus import Axi4
 
 from ..ports import Hang, Response
 from .channel import BURSTS, CLOCK_BITS, MemorySide, Passage, add_stalls

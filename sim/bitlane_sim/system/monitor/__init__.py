@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import register
-from bitlane_rtl.bus.axi4 import Axi4
-from bitlane_rtl.bus.axi4_lite import Axi4Lite
+from bitlane_rtl.bus import Axi4, Axi4Lite
 
 from ..ports import Violation, Where, measured_channels
 from .measure import COUNTER_BITS, Channel, ChannelReport

@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
-from bitlane_rtl.bus.axi4 import BURST_INCR
+from bitlane_rtl.bus import BURST_INCR
 
 from ..ports import Violation
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from bitlane_boards.pins import SdramChip
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, SdramPart
-from bitlane_rtl.bus.sdram.pins import ALL_BANKS, ChipCommand
+from bitlane_rtl.bus.sdram import ALL_BANKS, AS4C16M16SA_7, ChipCommand, SdramPart
 from support.seeds import slow
 
 CLOCK_HZ = 100_000_000

@@ -14,10 +14,8 @@ import pytest
 
 from bitlane_boards.pins import CircuitModel, SdramChip, SdramModel, SplitPins
 from bitlane_rtl.abi import Rows, register
-from bitlane_rtl.bus.sdram import AS4C16M16SA_7, SdramPart, SdramTiming
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.pins import ChipCommand
-from bitlane_rtl.bus.sdram.refresher import Refresher
+from bitlane_rtl.bus import SdramMemory
+from bitlane_rtl.bus.sdram import AS4C16M16SA_7, ChipCommand, Refresher, SdramPart, SdramTiming
 from bitlane_rtl.capabilities import geometry
 from bitlane_rtl.configuration import Configuration
 from cppsim.errors import SimulationError
