@@ -13,7 +13,7 @@ from amaranth.lib import data
 
 from . import abi
 from .configuration import Configuration
-from .streams.beats import Operation
+from .streams import Operation
 
 __all__ = [
     "STREAMS",

@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
-from ..streams.beats import Edge, Operands, Operation, Result
+from ..streams import Edge, Operands, Operation, Result
 from .op_decode import decode
 
 __all__ = ["AddPairs", "PairBeats", "PairedOperands", "PairedResult", "SplitBeats"]

@@ -11,7 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import COUNT_OPS, Lane, Op
-from ..streams.beats import Operands, Result
+from ..streams import Operands, Result
 from .beat_pairs import AddPairs, PairBeats, SplitBeats
 from .pipeline import Pipeline
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import COUNT_OPS, SHIFT_OPS, Lane, Op
 from ..primitives import register
-from ..streams.beats import Edge, Operands, Result
+from ..streams import Edge, Operands, Result
 from .beat_pairs import PairedOperands, PairedResult
 from .lane_tests import LaneTests
 from .logic import Logic

@@ -17,8 +17,7 @@ from ..command import STREAMS, CheckedCommand, FaultReport, LoopRegisters, Strea
 from ..configuration import Configuration
 from ..ports import ReadPort, WritePort
 from ..search import SearchArray
-from ..streams import Credit
-from ..streams.beats import ToWrite
+from ..streams import Credit, ToWrite
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Repack

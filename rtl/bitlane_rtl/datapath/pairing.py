@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode, Op, Port
 from ..configuration import Configuration
 from ..search import Beat
-from ..streams.beats import Operands, Operation
+from ..streams import Operands, Operation
 from .realigner import Aligned
 
 __all__ = ["Pairing", "Work"]

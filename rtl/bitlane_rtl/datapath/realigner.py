@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
 from ..configuration import Configuration
-from ..streams import Stage
-from ..streams.beats import Edge
+from ..streams import Edge, Stage
 from .placement import Placement
 
 __all__ = ["Aligned", "Realigner", "Word"]

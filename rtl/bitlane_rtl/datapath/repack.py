@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
-from ..streams.beats import ToWrite
+from ..streams import ToWrite
 from .result_decoder import OUT_LANES, DecodedResult, counts_of, lanes_of_results
 
 __all__ = ["Repack"]

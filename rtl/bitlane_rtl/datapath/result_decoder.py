@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
-from ..streams.beats import Result
+from ..streams import Result
 
 __all__ = ["OUT_LANES", "DecodedResult", "ResultDecoder", "counts_of", "lanes_of_results"]
 

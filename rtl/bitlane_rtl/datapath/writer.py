@@ -15,8 +15,7 @@ from ..addresses import AddressGenerator, Burst, Span, Splitter, Step, StreamSet
 from ..configuration import Configuration
 from ..ports import WritePort
 from ..ports.signatures import request, write_data
-from ..streams import Fifo, StreamBuffer
-from ..streams.beats import ToWrite
+from ..streams import Fifo, StreamBuffer, ToWrite
 from .stages import Stages
 
 __all__ = ["Writer"]

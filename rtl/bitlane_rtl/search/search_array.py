@@ -12,8 +12,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..configuration import Configuration
-from ..streams import Fifo, SkidBuffer
-from ..streams.beats import ToWrite
+from ..streams import Fifo, SkidBuffer, ToWrite
 from .cluster import Cluster
 from .feeder import Feeder
 from .intake import Intake

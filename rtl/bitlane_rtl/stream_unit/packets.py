@@ -3,7 +3,7 @@
 from amaranth.lib import data
 
 from ..stream_configuration import StreamConfiguration
-from ..streams.beats import Operands, Operation, Result
+from ..streams import Operands, Operation, Result
 
 __all__ = [
     "InputBeat",

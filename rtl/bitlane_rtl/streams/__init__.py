@@ -1,5 +1,6 @@
 """The layouts of the streams between stages, and the buffers between them."""
 
+from .beats import Edge, Operands, Operation, Result, ToWrite
 from .buffer import Stage, StreamBuffer
 from .credit import Credit
 from .fifo import Fifo
@@ -15,14 +16,19 @@ from .two_write_fifo import TwoWriteFifo
 
 __all__ = [
     "Credit",
+    "Edge",
     "Fifo",
     "ForwardRegister",
     "HalfRateRegister",
+    "Operands",
+    "Operation",
     "PingPongBuffer",
+    "Result",
     "ReverseRegister",
     "SkidBuffer",
     "Stage",
     "StreamBuffer",
+    "ToWrite",
     "TwoWriteFifo",
     "Wire",
 ]

@@ -12,8 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath import DecodedResult, Repack, ResultDecoder
-from bitlane_rtl.streams import Fifo, SkidBuffer, Stage, Wire
-from bitlane_rtl.streams.beats import Result, ToWrite
+from bitlane_rtl.streams import Fifo, Result, SkidBuffer, Stage, ToWrite, Wire
 from support.rtl.records import join, random_edge
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, compiled, transfer
 
