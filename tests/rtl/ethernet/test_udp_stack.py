@@ -5,12 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
-from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Module, Value
 from scapy.layers.inet import ICMP, UDP
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
-from bitlane_rtl.ethernet import UdpStack
 from support.ethernet.bridge import StackBench
 from support.ethernet.line import (
     BOARD,
@@ -31,7 +28,6 @@ from support.ethernet.line import (
     recomputed,
     with_fcs,
 )
-from support.rtl.synthesis import synthesise_rtlil
 from support.seeds import seeds
 
 
@@ -284,27 +280,3 @@ def test_random_frames_are_never_answered_and_block_nothing(bench: StackBench, s
     found = [int.from_bytes(each, "big") for each in ends if each[:3] == bytes(3)]
     assert [number for number in found if number % 10 == 9] == list(range(9, 120, 10))
     assert all(each.dst == HOST_MAC for each in sent)
-
-
-# --- synthesis ------------------------------------------------------------------------------------
-
-LIMIT = 1400
-"""Most LUT4 on ECP5."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["ecp5", "gowin"])
-def test_udp_stack(family: str, record_property: Callable[[str, object], None]) -> None:
-    stack = UdpStack(BOARD)
-    m = Module()
-    clocks = [ClockDomain(name) for name in ("rx", "tx", "sync")]
-    m.domains += clocks
-    m.submodules.stack = stack
-    flat = [Value.cast(port) for _, _, port in stack.signature.flatten(stack)]
-    ports = [*flat, *(signal for clock in clocks for signal in (clock.clk, clock.rst))]
-    cells = synthesise_rtlil(rtlil.convert(m, name="top", ports=ports), family)
-    listed = ", ".join(f"{n} {name}" for name, n in sorted(cells.items(), key=lambda x: -x[1]))
-    record_property("report", f"UDP stack, {family}: {listed}")
-    if family == "ecp5":
-        assert cells["DP16KD"] == 4
-        assert 900 < cells["LUT4"] <= LIMIT

@@ -1,11 +1,10 @@
 """The serial bridge at its pins: requests arrive at ``rx``, answers leave at ``tx``.
 
 Whatever noise does to the line, no damaged frame is executed, none twice, and the noise passes. Its
-share of data in long transfers is exact to the cycle; it is built for every family, and small.
+share of data in long transfers is exact to the cycle.
 """
 
 import random
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +13,6 @@ import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE, FRAME_DATA_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.serial import SerialBridge
-from support.rtl.synthesis import synthesise
 from support.seeds import seeds, stride
 from support.serial.bench import (
     DIVIDER,
@@ -299,26 +296,3 @@ def test_both_at_once(bench: SerialBench, record_property: Record) -> None:
     cycles, _, _ = transfer(bench, blocks(reads=True, writes=True))
     report(record_property, "up and as much down at once", cycles)
     assert share(cycles) >= 0.90
-
-
-# --- synthesis ------------------------------------------------------------------------------------
-
-CONFIGURATION = Configuration(data_width=32, address_width=17, memory_bytes=1 << 17, block_ram=True)
-
-RAM = {"ice40": {"SB_RAM40_4K": 4}, "ecp5": {"DP16KD": 1}, "gowin": {"SDPX9B": 1}}
-
-LUTS = {"ice40": "SB_LUT4", "ecp5": "LUT4", "gowin": "LUT[1-4]"}
-LIMIT = 720
-"""Most LUTs. Yosys' releases differ by a few from those of today: see `SerialBridge`."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["ice40", "ecp5", "gowin"])
-def test_serial_link(family: str, record_property: Callable[[str, object], None]) -> None:
-    cells = synthesise(SerialBridge(CONFIGURATION, 8), family)
-    largest = sorted(cells.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{count} {name}" for name, count in largest)
-    record_property("report", f"serial link, {family}: {listed}")
-    assert {name: cells.get(name) for name in RAM[family]} == RAM[family]
-    luts = sum(count for name, count in cells.items() if re.fullmatch(LUTS[family], name))
-    assert 300 < luts <= LIMIT
