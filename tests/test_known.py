@@ -1,5 +1,6 @@
 """Tests of stored modules: the files on which their results depend, and when they run."""
 
+import json
 import os
 import re
 import shutil
@@ -285,15 +286,16 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
     return Counting(tmp_path)
 
 
-NOTHING_RAN = pytest.ExitCode.NO_TESTS_COLLECTED
+ALL_KNOWN = "no test ran: all selected tests are known to pass"
 
 
 @pytest.mark.slow
 def test_a_module_that_passed_is_left_out_until_it_changes(counting: Counting) -> None:
     assert counting.run() == "12"
     assert "verdicts: modules 1 checked now, 0 known" in counting.printed
-    assert counting.run(code=NOTHING_RAN) == ""
+    assert counting.run() == ""
     assert "verdicts: modules 0 checked now, 1 known" in counting.printed
+    assert ALL_KNOWN in counting.printed
     counting.path.write_text(COUNTING + "# other\n")
     assert counting.run() == "12"
 
@@ -315,7 +317,7 @@ def test_an_interrupted_run_stores_nothing(counting: Counting) -> None:
 @pytest.mark.slow
 def test_workers_leave_out_what_the_main_process_knows(counting: Counting) -> None:
     assert sorted(counting.run("-n", "2")) == ["1", "2"]
-    assert counting.run("-n", "2", code=NOTHING_RAN) == ""
+    assert counting.run("-n", "2") == ""
 
 
 @pytest.mark.slow
@@ -323,7 +325,7 @@ def test_another_choice_of_tests_has_other_verdicts(counting: Counting) -> None:
     assert counting.run() == "12"
     assert counting.run("-m", "not deep") == "12"
     assert counting.run("--hypothesis-profile", "full") == "12"
-    assert counting.run("-m", "not deep", code=NOTHING_RAN) == ""
+    assert counting.run("-m", "not deep") == ""
 
 
 @pytest.mark.slow
@@ -398,9 +400,26 @@ def test_a_module_of_which_an_earlier_run_left_less_to_do_runs_again(
     words = ("--except-passed", str(passed))
     passed.write_text('["tests/test_counting.py::test_number[1]"]')
     assert counting.run(*words) == "2"
-    assert counting.run(*words, code=NOTHING_RAN) == ""
+    assert counting.run(*words) == ""
     passed.write_text("[]")
     assert counting.run(*words) == "12"
+
+
+@pytest.mark.slow
+def test_a_run_passes_if_an_earlier_run_left_nothing_to_do(
+    counting: Counting, tmp_path: Path
+) -> None:
+    passed = tmp_path / "passed.json"
+    words = ("--except-passed", str(passed))
+    passed.write_text('["tests/other/test_other.py::test_other"]')
+    counting.path.write_text("")
+    counting.run(*words, code=pytest.ExitCode.NO_TESTS_COLLECTED)
+    assert ALL_KNOWN not in counting.printed
+    counting.path.write_text(COUNTING)
+    names = (f"tests/test_counting.py::test_number[{number}]" for number in (1, 2))
+    passed.write_text(json.dumps([*names]))
+    assert counting.run(*words) == ""
+    assert ALL_KNOWN in counting.printed
 
 
 @pytest.mark.slow

@@ -80,15 +80,25 @@ class KnownModules:
         self._seconds[name] += report.duration
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store what passed, in the process that has all reports."""
+        """Store what passed, in the process that has all reports; a run of nothing new passes."""
         for name in self.contradictions():
             verdicts.remove_stored(self._keys[name])
         whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self.passed_all_before(exitstatus):
+            session.exitstatus = pytest.ExitCode.OK
         if self._keys and whole and not session.shouldstop and not session.shouldfail:
             now = _keys(self._config, self._choice)
             for name, failed in self._failed.items():
                 if not failed and name in now and now[name] == self._keys.get(name):
                     verdicts.store(now[name], verdicts.Passed("", self._seconds[name]))
+
+    def passed_all_before(self, exitstatus: int) -> bool:
+        """Return whether no test ran because the selected tests passed before."""
+        if exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED:
+            return False
+        selected = {_name(path) for path in _modules(self._config.args)}
+        recorded = set(map(module, passed_before(self._config)))
+        return not selected.isdisjoint(self.left_out | recorded)
 
     def origins(self) -> list[tuple[str, str]]:
         """Return ``("modules", origin)`` for each module that ran or was left out."""
@@ -131,7 +141,7 @@ def _keys(config: pytest.Config, choice: str) -> dict[str, str]:
         paths = list(filter(inputs.knows, _modules(config.args)))
     except (OSError, subprocess.CalledProcessError):
         return {}
-    names = [module(path.relative_to(PROJECT).as_posix()) for path in paths]
+    names = map(_name, paths)
     try:
         return {
             name: _key([name, inputs.digest(path), choice, *left_out[name]])
@@ -147,6 +157,10 @@ def _modules(args: Sequence[str]) -> list[Path]:
         found |= {place} if place.is_file() else set(place.rglob("test_*.py"))
     trees = [PROJECT / tree for tree in TREES]
     return sorted(path for path in found if any(map(path.is_relative_to, trees)))
+
+
+def _name(path: Path) -> str:
+    return module(path.relative_to(PROJECT).as_posix())
 
 
 def _key(parts: Sequence[str]) -> str:

@@ -154,7 +154,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
     if hasattr(config, "workerinput"):
         return  # xdist's workers have a part of the tests each, and the main process has all
@@ -171,6 +171,8 @@ def pytest_terminal_summary(
         path.write_text(json.dumps(passed, indent=1) + "\n", encoding="utf-8")
     known = config.stash.get(KNOWN, None)
     closing = [*sorted(map(str, _told(found, "report"))), *_meaning(found, known)]
+    if known and known.passed_all_before(exitstatus):
+        closing.append("no test ran: all selected tests are known to pass")
     if closing:
         terminalreporter.section("reports")
     for line in closing:
