@@ -308,6 +308,17 @@ def test_a_module_that_failed_runs_again(counting: Counting, fails: str) -> None
 
 
 @pytest.mark.slow
+def test_pytest_reports_a_module_that_cannot_be_read(counting: Counting) -> None:
+    counting.path.write_bytes(COUNTING.encode() + b"# \xff")
+    counting.path.with_name("test_gone.py").symlink_to("nowhere")
+    assert counting.run() == "12"
+    counting.path.with_name("test_broken.py").write_text("def test_number(:")
+    assert counting.run(code=pytest.ExitCode.INTERRUPTED) == ""
+    assert "SyntaxError: invalid syntax" in counting.printed
+    assert "INTERNALERROR" not in counting.printed
+
+
+@pytest.mark.slow
 def test_an_interrupted_run_stores_nothing(counting: Counting) -> None:
     assert counting.run("-x", fails="2", code=1) == "12"
     assert counting.run("--maxfail=1", fails="1", code=1) == "1"

@@ -164,7 +164,8 @@ class Inputs:
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on.
 
-        Raises ``ValueError`` if its mark `READS` names what is not there.
+        Raises ``ValueError`` if its mark `READS` names what is not there, and ``OSError`` or
+        ``SyntaxError`` if a file of tests cannot be read.
         """
         files = self._closure([module, *self._conftests(module)])
         places = {place for file in files for place in self._places(file)}
@@ -252,11 +253,11 @@ class _File:
     """
 
     def __init__(self, path: Path) -> None:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
         self.imports, self.named = set[str](), set[str]()
         self.left_out = set[str]()
         self.reads: set[str] | None = None
-        tree = ast.parse(text)
+        tree = ast.parse(content, str(path))
         for statement in tree.body:
             if isinstance(statement, ast.Assign) and "pytestmark" in map(
                 ast.unparse, statement.targets
@@ -271,7 +272,7 @@ class _File:
                 self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self.named |= {node.value} if _NAME.fullmatch(node.value) else set()
-        self.places = self._places(text)
+        self.places = self._places(content)
 
     def _note_marks(self, path: Path, marks: ast.expr) -> None:
         for node in ast.walk(marks):
@@ -284,11 +285,11 @@ class _File:
                     told = f"{path}: {ast.unparse(node)}; expected names in quotes"
                     raise ValueError(told) from None
 
-    def _places(self, text: str) -> set[str]:
-        if "__file__" in text or self.imports & _OF_THE_RUNNER:
+    def _places(self, content: bytes) -> set[str]:
+        if b"__file__" in content or self.imports & _OF_THE_RUNNER:
             return {""}
         packages = {name.partition(".")[0] for name in self.imports}
-        if packages & OTHERS or "sys.executable" in text:
+        if packages & OTHERS or b"sys.executable" in content:
             return set(PRODUCT)
         return {place for name in packages & ALONE.keys() for place in ALONE[name]}
 

@@ -141,14 +141,16 @@ def _keys(config: pytest.Config, choice: str) -> dict[str, str]:
         paths = list(filter(inputs.knows, _modules(config.args)))
     except (OSError, subprocess.CalledProcessError):
         return {}
-    names = map(_name, paths)
-    try:
-        return {
-            name: _key([name, inputs.digest(path), choice, *left_out[name]])
-            for name, path in zip(names, paths, strict=True)
-        }
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
+    found = dict[str, str]()
+    for path in paths:
+        name = _name(path)
+        try:
+            found[name] = _key([name, inputs.digest(path), choice, *left_out[name]])
+        except (OSError, SyntaxError):
+            continue  # pytest reports the file that cannot be read
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+    return found
 
 
 def _modules(args: Sequence[str]) -> list[Path]:
