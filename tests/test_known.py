@@ -12,7 +12,7 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
-from support.inputs import Inputs, tools
+from support.inputs import Inputs, tools, variables
 from support.processes import run_python
 from support.rotation import REPLAY
 
@@ -218,17 +218,28 @@ def test_names_that_are_computed_are_refused(project: Path) -> None:
     module.write_text(FILES["tests/host/test_driver.py"] + "\n")
 
 
+@pytest.mark.parametrize("name", ["bash", "iverilog", "openFPGALoader"])
 def test_another_version_of_a_program_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "iverilog"
+    program = tmp_path / name
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     found = set[str]()
     for text in ("one", "other"):
         program.write_text(text)
         program.chmod(0o755)
-        found |= {each for each in tools() if each.startswith("iverilog")}
+        found |= {each for each in tools() if each.startswith(f"{name} ")}
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["COCOTB_RANDOM_SEED", "DASK_CONFIG", "HYPOTHESIS_NO_PLUGINS", "PYTEST_TIMEOUT"]
+)
+def test_a_variable_that_a_library_of_tests_obeys_counts(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "1")
+    assert f"{name}=1" in variables()
 
 
 COUNTING = """

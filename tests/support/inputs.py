@@ -82,12 +82,14 @@ SETTINGS = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "conftest.py
 """Files of the project's folder that pytest obeys, or would."""
 
 PROGRAMS = (
-    *("clang", "dot", "g++", "gcc", "git", "iverilog", "make", "node", "sh", "verilator", "vvp"),
+    *("bash", "clang", "dot", "g++", "gcc", "git", "iverilog", "make", "node", "openFPGALoader"),
+    *("riscv64-unknown-elf-gcc", "sh", "verilator", "vvp"),
 )
-"""Programs of the system that tests run: their place, size and time of change count."""
+"""Programs of the system that tests run, or find: their place, size and time of change count."""
 
 VARIABLES = (
-    *("AMARANTH", "BITLANE", "CPPSIM", "FAISS", "OPENFPGALOADER", "YOSYS", "YOWASP", "ZIG"),
+    *("AMARANTH", "BITLANE", "COCOTB", "CPPSIM", "DASK", "FAISS", "HYPOTHESIS", "OPENFPGALOADER"),
+    *("YOSYS", "YOWASP", "ZIG"),
     *("CC", "CFLAGS", "CPATH", "CPLUS", "CPPFLAGS", "CXX", "C_INCLUDE", "LD", "LIBRARY_PATH"),
     *(
         "COLUMNS",
@@ -101,7 +103,7 @@ VARIABLES = (
         "TZ",
         "XDG_CACHE",
     ),
-    *("PYTEST_ADDOPTS", "PYTEST_DISABLE", "PYTEST_PLUGINS", "PYTHON"),
+    *("PYTEST_ADDOPTS", "PYTEST_DISABLE", "PYTEST_PLUGINS", "PYTEST_TIMEOUT", "PYTHON"),
 )
 """Starts of environment variables that count."""
 
