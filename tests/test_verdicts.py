@@ -204,6 +204,33 @@ def test_a_contradiction_is_an_error_that_names_the_entry(monkeypatch: pytest.Mo
     assert entries() == [], "the check runs until it passes"
 
 
+def test_a_verdict_that_cannot_be_removed_hides_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(f"{folder} is read-only")
+
+    checks = Checks()
+    checks(PARTS)
+    monkeypatch.setattr(verdicts, "AGAIN", 1)
+    monkeypatch.setattr(verdicts, "remove", refuse)
+    with pytest.raises(AssertionError, match="assert not True"):
+        checks(PARTS, fails=True)
+
+
+def test_without_a_home_folder_the_check_runs(
+    checks: Checks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> Path:
+        raise RuntimeError("no home folder")
+
+    monkeypatch.delenv("BITLANE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", none)
+    checks(PARTS)
+    assert checks.origins == [NOW]
+
+
 def test_the_digest_of_a_package_is_that_of_all_its_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

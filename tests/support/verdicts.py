@@ -241,10 +241,11 @@ def is_checked_again(key: str, seconds: float) -> bool:
 
 def stored(key: str) -> Passed | None:
     """Return the verdict of ``key``, None if there is none that can be read."""
-    folder = CACHE.known(KIND, key)
-    if folder is None:
-        return None
     try:
+        with _without_warnings():
+            folder = CACHE.known(KIND, key)
+        if folder is None:
+            return None
         entry = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         text, seconds, of = entry["passed"], float(entry["seconds"]), entry["key"]
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -257,7 +258,9 @@ def remove_stored(key: str) -> None:
     """Remove the entry of ``key``, which a check of today contradicts or nobody can read."""
     folder = CACHE.known(KIND, key)
     if folder is not None:
-        remove(folder)
+        # The failure of the check counts, whether its entry can be removed or not.
+        with contextlib.suppress(OSError):
+            remove(folder)
 
 
 def store(key: str, passed: Passed) -> None:
@@ -267,13 +270,20 @@ def store(key: str, passed: Passed) -> None:
         entry = {"key": key, "passed": passed.text, "seconds": round(passed.seconds, 1)}
         (folder / _FILE).write_text(json.dumps(entry), encoding="utf-8")
 
-    with warnings.catch_warnings(), contextlib.suppress(OSError):
-        # The check has run, so neither a damaged entry nor a full disk is an error of the test.
-        warnings.simplefilter("ignore", CacheWarning)
+    # The check has run, so neither a damaged entry nor a full disk is an error of the test.
+    with _without_warnings(), contextlib.suppress(OSError):
         # The cache itself keeps an entry of another form, which is not damaged.
         if stored(key) is None:
             remove_stored(key)
         CACHE.cached(KIND, key, fill)
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Use a temporary folder in silence where there is no cache, and replace damaged entries."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        yield
 
 
 if __name__ == "__main__":
