@@ -402,3 +402,14 @@ def test_only_verdicts_are_forgotten(checks: Checks) -> None:
     assert [entry.folder for entry in CACHE.entries()] == [model]
     checks(PARTS)
     assert checks.origins == [NOW] * 3
+
+
+def test_a_cache_that_is_a_file_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("BITLANE_CACHE", str(file))
+    assert verdicts.main() == 1
+    told = f"BITLANE_CACHE: {file} is a file; expected a folder\n"
+    assert capsys.readouterr().err == told

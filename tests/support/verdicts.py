@@ -34,6 +34,7 @@ from hypothesis import settings
 
 from bitlane_sim.builds import CACHE
 from cppsim.build import CacheWarning, remove
+from cppsim.errors import SimulationError
 
 from .durations import PROJECT
 from .inputs import Inputs, variables, versions
@@ -286,5 +287,15 @@ def _without_warnings() -> Iterator[None]:
         yield
 
 
+def main() -> int:
+    """Run the program. Return 1 if the cache cannot be read or changed."""
+    try:
+        print(f"{forget()} verdicts forgotten", file=sys.stderr)
+    except (OSError, SimulationError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    print(f"{forget()} verdicts forgotten", file=sys.stderr)
+    sys.exit(main())
