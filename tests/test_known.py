@@ -161,6 +161,14 @@ def test_a_module_depends_on_the_versions_of_all_tools(
     assert not set(before.values()) & set(digests(project).values())
 
 
+def test_a_file_counts_though_its_name_is_not_utf_8(project: Path, before: dict[str, str]) -> None:
+    path = project / os.fsdecode(b"docs/\xff")
+    path.touch()
+    after = digests(project)
+    path.unlink()
+    assert {name for name in MODULES if before[name] != after[name]} == OF_EVERYTHING
+
+
 def test_an_imported_file_counts_though_git_ignores_it(project: Path, tmp_path: Path) -> None:
     helper, ignored = project / "tests/support/other.py", project / ".git/info/exclude"
     found = set[str]()

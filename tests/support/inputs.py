@@ -143,10 +143,10 @@ class Inputs:
             ["git", "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard"],
             cwd=self._root,
             capture_output=True,
-            text=True,
             check=True,
         ).stdout
-        entries = (entry.split(" ", 1) for entry in sorted(listed.split("\0")) if entry)
+        listing = sorted(os.fsdecode(listed).split("\0"))
+        entries = (entry.split(" ", 1) for entry in listing if entry)
         return {name: f"{state == '?'} {_sum(self._root / name)}" for state, name in entries}
 
     @functools.cached_property
@@ -183,7 +183,7 @@ class Inputs:
         names = {name for name in names if not _is_below(name, self._read(module).left_out)}
         sums = ((name, self._sums.get(name) or _sum(self._root / name)) for name in sorted(names))
         parts = [*self._tools, *map(" ".join, sums)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()
 
     def _places(self, file: Path) -> set[str]:
         places = self._read(file).places
