@@ -496,3 +496,14 @@ def test_a_part_of_a_module_is_refused(counting: Counting) -> None:
     assert counting.run("-k", "number", code=usage) == ""
     assert "--except-known: a part of a module; leave out -k" in counting.printed
     assert counting.run(f"{counting.path}::test_number", code=usage) == ""
+
+
+@pytest.mark.slow
+def test_a_limit_that_is_no_number_is_refused_at_once(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BITLANE_CACHE_LIMIT", "much")
+    assert counting.run(code=pytest.ExitCode.USAGE_ERROR) == ""
+    told = "ERROR: BITLANE_CACHE_LIMIT: 'much' is not a number of MiB; expected 2048"
+    assert told in counting.printed
+    assert "Traceback" not in counting.printed

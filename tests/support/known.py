@@ -22,6 +22,9 @@ from typing import Any
 
 import pytest
 
+from bitlane_sim.builds import CACHE
+from cppsim.errors import SimulationError
+
 from . import verdicts
 from .durations import PROJECT, TREES, module
 from .inputs import Inputs
@@ -54,6 +57,7 @@ class KnownModules:
         if of_worker is not None:
             self.left_out = set(of_worker[_OF_WORKERS])
         elif not any(name in os.environ for name in CHOOSING):
+            _expect_a_limit()
             self._choice = _choice(config)
             self._keys = _keys(config, self._choice)
             for name, key in self._keys.items():
@@ -119,6 +123,14 @@ def passed_before(config: pytest.Config) -> set[str]:
         reason = error.strerror if isinstance(error, OSError) else error
         told = f"--except-passed: {path}: {reason}; `make test RECORD=FOLDER` writes it"
         raise pytest.UsageError(told) from None
+
+
+def _expect_a_limit() -> None:
+    """Raise ``pytest.UsageError`` now for a limit of the cache that the end of the run needs."""
+    try:
+        CACHE.limit()
+    except SimulationError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _choice(config: pytest.Config) -> str:
