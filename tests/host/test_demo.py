@@ -285,7 +285,7 @@ def test_a_slow_device_gets_less_to_do_and_says_so(demo: Demo) -> None:
 def test_a_part_with_few_queries_writes_to_its_output(
     slow: bool, made: bool, demo: Demo, tmp_path: Path
 ) -> None:
-    """A number of queries that the user gives is kept; the output is made unless it exists."""
+    """The demo runs the requested number of queries, and creates a missing output folder."""
     demo.link = (SlowLink if slow else ModelLink)(memory_bytes=1 << 24)
     demo.output = tmp_path / "new" / "out"
     if made:

@@ -1,8 +1,8 @@
 """Each command of pip that a message or a page prints is executed, and then its purpose is tried.
 
-`advice` finds where each stands, and what it installs. Environments begin empty. pip takes bitlane
-and cppsim from wheels of this folder, as from an index, and others' packages from the index. A
-program is stopped when it has printed what is expected.
+`advice` returns the file and the packages of each command. Each environment is empty at first. pip
+installs bitlane and cppsim from wheels of this folder, and all other packages from the index. The
+test stops a program as soon as it has printed the expected text.
 """
 
 import ast
@@ -33,7 +33,7 @@ _FUNCTIONS = ("how_to_install", "how_to_install_elsewhere")
 def advice() -> set[tuple[str, str]]:
     """Return each file of the project and what a command there installs, as ``bitlane[onnx]``.
 
-    An argument of `how_to_install` that is a variable is given by the variable's name.
+    If the argument of `how_to_install` is a variable, the set contains the variable's name.
     """
     found = {(name(page), words) for page in _pages() for words in _shown(page)}
     for folder in ("host", "cppsim/src", "sim", "boards", "examples", "tests/support/docs"):

@@ -1,14 +1,14 @@
 """Test modules that passed before, and whose inputs are unchanged since then. No tests here.
 
-``pytest --except-known`` leaves out the modules that passed in an earlier such run with the same
-inputs (`support.inputs`), tier and options. Some known modules, chosen by the commit, run
-anyway (`support.verdicts`). ``make forget`` removes these verdicts too.
+``pytest --except-known`` leaves out each module that passed in an earlier such run with the same
+inputs (`support.inputs`), tier and options. The commit selects some of these modules, which run
+again (`support.verdicts`). ``make forget`` removes their verdicts, too.
 
-Without git, and where git ignores the project, no module is known.
+All modules run if git is missing or ignores the project.
 
-A module is stored when all its tests have passed at the end of a run that was not interrupted and
-in which nothing has changed that it depends on. Where the commit draws a part of its cases, those
-of one commit are enough. The verdict of a module that fails is removed.
+The end of a run stores the verdict of each module of which all tests have passed, unless the run
+was interrupted or an input of the module has changed meanwhile. If the commit selects a part of the
+module's cases, these are enough. The verdict of a module that fails is removed.
 """
 
 import hashlib

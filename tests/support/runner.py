@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile Yosys before workers run it: a worker that compiles it would end others' runs."""
+    """Compile Yosys first: a compilation in one worker breaks runs of Yosys in other workers."""
     workers = session.config.getoption("numprocesses", 0)
     if workers and settings.get_current_profile_name() != QUICK:
         with TemporaryDirectory() as folder:
