@@ -25,7 +25,7 @@ from bitlane_rtl.ports import (
     WriteArbiter,
     WritePort,
 )
-from bitlane_sim.campaigns.commands import move
+from bitlane_sim.commands import move
 from cppsim import Model, Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_face]

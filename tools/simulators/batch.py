@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 from bitlane_sim.bench import BenchError
 from bitlane_sim.campaigns.arrays import draw, noise
-from bitlane_sim.campaigns.commands import move
 from bitlane_sim.campaigns.folder import HarnessCircuit
 from bitlane_sim.campaigns.scoreboard import Observed, Verdict, expect_answers
 from bitlane_sim.campaigns.stimulus import Workload, packed, stalls, submit
+from bitlane_sim.commands import move
 from bitlane_sim.figures import printed, record, write_json
 from cppsim.stored import Backend, Encoded, NoGpu, gpu_versions
 

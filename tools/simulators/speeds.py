@@ -23,7 +23,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from bitlane_sim.bench import BenchError
 from bitlane_sim.bench.job import Traffic, execute
-from bitlane_sim.campaigns.commands import move
+from bitlane_sim.commands import move
 from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
 from cppsim import Model

@@ -19,7 +19,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import ControlPort
 from bitlane_rtl.sdram_part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_sim.bench.contract import Row
-from bitlane_sim.campaigns.commands import move
+from bitlane_sim.commands import move
 from cppsim.errors import SimulationError
 
 from .model import CircuitModel

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
-from ..campaigns import commands
+from .. import commands
 from ..device.simulator import Simulator
 from .job import execute
 from .sram import three_streams

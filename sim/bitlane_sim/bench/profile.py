@@ -12,7 +12,7 @@ from bitlane_rtl.abi import BEATS_PER_BLOCK, Lane, Mode, Op, register
 from cppsim import Program
 from cppsim.errors import SimulationError
 
-from ..campaigns import commands
+from .. import commands
 from ..device.simulator import Simulator
 from .contract import full_engine
 from .job import check_fault, execute, prepare

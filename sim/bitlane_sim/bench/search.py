@@ -17,7 +17,7 @@ from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from cppsim.errors import SimulationError
 
-from ..campaigns.commands import dense
+from ..commands import dense
 from ..device.simulator import Simulator
 from ..numpy_device import search_cycles
 from .job import execute

@@ -18,7 +18,7 @@ from cppsim import StorageAccess, StoragePort
 from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError
 
-from ..campaigns.commands import move
+from ..commands import move
 from ..device.simulator import load_evaluator
 
 _MEMORY = 1 << 16

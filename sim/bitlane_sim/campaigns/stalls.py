@@ -10,7 +10,7 @@ import numpy as np
 from bitlane.driver import Command
 from bitlane_rtl.abi import Lane, Op
 
-from . import commands
+from .. import commands
 from .arrays import Numbers
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Observed, Verdict, expect_answers

@@ -17,7 +17,7 @@ from bitlane.links import open_link
 from bitlane.profile import RecordedCommand, busy_spans, ports, recorded_commands
 from bitlane_boards import boards
 from bitlane_rtl.abi import Lane, Op, register
-from bitlane_sim.campaigns import commands
+from bitlane_sim import commands
 from bitlane_sim.numpy_device import OneRam
 from support.commands import RandomCommands
 from support.rtl.records import pack

@@ -29,7 +29,7 @@ from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.pins import CableFaults, NoAnswerError, SimulatedNetwork
 from bitlane_boards.readback import rtl_model
 from bitlane_rtl.abi import CONTROL_BASE, LINE_STATUS, LINE_STATUS_OFFSET, Op
-from bitlane_sim.campaigns.commands import move
+from bitlane_sim.commands import move
 from support.boards.network_rates import BOARD, LINE_RATE, measured
 from support.boards.session import SILENCE, connect_network, networked
 from support.host.queries import query_of
