@@ -17,7 +17,7 @@ from bitlane.driver import Driver
 from bitlane.errors import BoardInUseError
 from bitlane.links import Link, SerialLink, UdpLink, open_link
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_sim.device.link import SimulatorLink
+from bitlane_sim.device import SimulatorLink
 from support.board.line import DriverDevice, ModelPort, connected
 from support.board.model import BoardModel
 from support.command_line import opens

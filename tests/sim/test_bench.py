@@ -25,7 +25,7 @@ from bitlane_sim.bench.plot import draw
 from bitlane_sim.bench.profile import Point, Profile, Spent, Waits, bursts, spend
 from bitlane_sim.bench.search import SearchRow, configured, measure_search
 from bitlane_sim.commands import move
-from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.device import Simulator
 from bitlane_sim.numpy_device import search_cycles
 from cppsim.errors import SimulationError
 from support.command_line import CommandLine

@@ -18,7 +18,7 @@ from bitlane.driver import Command, Walk, encode
 from bitlane_rtl import abi
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.device.simulator import Simulator, choose_evaluator
+from bitlane_sim.device import Simulator, choose_evaluator
 from bitlane_sim.system import Hang
 from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
 from support.commands import expected, random_commands

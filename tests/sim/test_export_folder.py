@@ -15,7 +15,7 @@ import pytest
 from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
-from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.device import Simulator
 from bitlane_sim.export.folder import reset_values
 from cppsim import Model
 from support.cocotb.simulators import verilator

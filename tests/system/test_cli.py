@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bitlane.command_line import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_sim.device.link import SimulatorLink, open_link
+from bitlane_sim.device import SimulatorLink, open_link
 from support.command_line import CommandLine
 from support.host.network import Cable, NetworkBoard, SimulatedDevice, network_board
 from support.processes import run_python, succeed

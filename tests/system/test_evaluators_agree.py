@@ -18,7 +18,7 @@ import bitlane
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
 from bitlane.errors import DeviceFault
-from bitlane_sim.device.simulator import Report
+from bitlane_sim.device import Report
 from support.seeds import examples, slow
 from support.system.devices import link_of, noise, opened, simulator_of
 from support.system.jobs import Job, evaluate, execute, jobs

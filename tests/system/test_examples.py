@@ -19,7 +19,7 @@ import pytest
 from bitlane.command_line import DONE, main
 from bitlane_rtl.abi import CONTROL_SIZE, Status, register
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.device.simulator import Simulator, choose_evaluator
+from bitlane_sim.device import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.cocotb.simulators import icarus, verilator
 from support.docs.pages import ROOT

@@ -17,7 +17,7 @@ from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
 from bitlane.lowering import Streams, View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.device.link import SimulatorLink
+from bitlane_sim.device import SimulatorLink
 from bitlane_sim.system import Hang, Response
 from support.seeds import slow, stride
 from support.system.devices import (

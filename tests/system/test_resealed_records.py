@@ -31,10 +31,8 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.system import STORAGE_BUFFER
-from bitlane_sim.system.axi4_memory.interface import AddressRange
-from bitlane_sim.system.system import System
+from bitlane_sim.device import Simulator
+from bitlane_sim.system import STORAGE_BUFFER, AddressRange, System
 from cppsim import Model
 from cppsim.circuits import AnyModel
 from support.record import Record

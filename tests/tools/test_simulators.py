@@ -16,9 +16,8 @@ from bitlane.command_line import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError
-from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
-from bitlane_sim.campaigns.stimulus import submit
-from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.campaigns import HarnessCircuit, make_circuit, submit
+from bitlane_sim.device import Simulator
 from cppsim import BatchError, Model, ReferenceModel
 from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError

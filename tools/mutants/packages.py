@@ -170,6 +170,7 @@ _SIM = {
     "bench/": ("tests/sim/test_bench.py",),
     "builds.py": ("tests/sim/device/test_simulator.py",),
     "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
+    "commands.py": ("tests/sim/test_bench.py", "tests/sim/campaigns"),
     "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
     "export/folder.py": ("tests/sim/test_export_folder.py",),

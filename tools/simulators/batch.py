@@ -20,10 +20,18 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 from bitlane_sim.bench import BenchError
-from bitlane_sim.campaigns.arrays import draw, noise
-from bitlane_sim.campaigns.folder import HarnessCircuit
-from bitlane_sim.campaigns.scoreboard import Observed, Verdict, expect_answers
-from bitlane_sim.campaigns.stimulus import Workload, packed, stalls, submit
+from bitlane_sim.campaigns import (
+    HarnessCircuit,
+    Observed,
+    Verdict,
+    Workload,
+    draw,
+    expect_answers,
+    noise,
+    packed,
+    submit,
+)
+from bitlane_sim.campaigns.stimulus import stalls
 from bitlane_sim.commands import move
 from bitlane_sim.figures import printed, record, write_json
 from cppsim.stored import Backend, Encoded, NoGpu, gpu_versions

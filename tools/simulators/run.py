@@ -18,8 +18,8 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
 from bitlane_sim.bench import BenchError
+from bitlane_sim.campaigns import make_circuit, open_circuit
 from bitlane_sim.campaigns.command import count
-from bitlane_sim.campaigns.folder import make_circuit, open_circuit
 from bitlane_sim.figures import record, write_json
 from cppsim.errors import SimulationError
 from simulators import batch

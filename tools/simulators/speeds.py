@@ -24,8 +24,7 @@ from bitlane_rtl.configurations import full
 from bitlane_sim.bench import BenchError
 from bitlane_sim.bench.job import Traffic, execute
 from bitlane_sim.commands import move
-from bitlane_sim.device.link import SimulatorLink, open_link
-from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.device import Simulator, SimulatorLink, open_link
 from cppsim import Model
 from cppsim.circuits import build
 from cppsim.errors import SimulationError

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.system import Response
-from bitlane_sim.system.axi4_memory import Axi4Memory
-from bitlane_sim.system.axi4_memory.interface import (
+from bitlane_sim.system import (
     AddressRange,
+    Axi4Memory,
     MemoryControl,
     ReadStorage,
+    Response,
     WriteStorage,
 )
 from cppsim import Model

@@ -25,15 +25,22 @@ from bitlane.driver import encode
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, RECORD_WORDS, Status
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.campaigns import add_campaign, harness
-from bitlane_sim.campaigns.arrays import draw, noise
-from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of, make_circuit
-from bitlane_sim.campaigns.plan import Stage, run_plan
-from bitlane_sim.campaigns.records import RecordPlan
+from bitlane_sim.campaigns import (
+    CircuitOptions,
+    RecordPlan,
+    Stage,
+    add_campaign,
+    draw,
+    execute,
+    geometry_of,
+    harness,
+    make_circuit,
+    noise,
+    run_plan,
+)
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.system.system import System
+from bitlane_sim.system import System
 from support.record import Record, random_record
 from support.rtl.records import reseal
 from support.seeds import slow

@@ -17,12 +17,8 @@ import pytest
 from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Status
-from bitlane_sim.campaigns import add_campaign
+from bitlane_sim.campaigns import FaultPlan, Observed, Stage, add_campaign, make_circuit, run_plan
 from bitlane_sim.campaigns.__main__ import main
-from bitlane_sim.campaigns.faults import FaultPlan
-from bitlane_sim.campaigns.folder import make_circuit
-from bitlane_sim.campaigns.plan import Stage, run_plan
-from bitlane_sim.campaigns.scoreboard import Observed
 from bitlane_sim.campaigns.stalls import RAM, WORKS, StallPlan
 from cppsim.errors import BatchError
 from support.processes import run_python

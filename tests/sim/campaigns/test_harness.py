@@ -10,18 +10,23 @@ from numpy.typing import NDArray
 from bitlane.driver import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
-from bitlane_sim.campaigns.arrays import draw, noise
-from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
-from bitlane_sim.campaigns.harness import run_alone
-from bitlane_sim.campaigns.scoreboard import (
+from bitlane_sim.campaigns import (
+    HarnessCircuit,
     Observed,
     Verdict,
+    Workload,
     compare,
+    draw,
+    execute,
     expect_answers,
     expect_cleared,
+    noise,
+    open_circuit,
+    recover,
+    submit,
+    traffic_of,
 )
-from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
+from bitlane_sim.campaigns.harness import run_alone
 from bitlane_sim.commands import move
 from bitlane_sim.system import Hang, Response
 from cppsim.batch.__main__ import main

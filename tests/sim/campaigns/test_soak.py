@@ -19,12 +19,23 @@ from bitlane import reference
 from bitlane.command_line import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
-from bitlane_sim.campaigns import add_soak, command, contract, device_run, trials
-from bitlane_sim.campaigns.contract import Computation
-from bitlane_sim.campaigns.device_run import Case, parse_case, random_case, run_case
-from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
-from bitlane_sim.campaigns.mixed import SoakPlan
-from bitlane_sim.device.link import open_link
+from bitlane_sim.campaigns import (
+    Case,
+    Computation,
+    HarnessCircuit,
+    SoakPlan,
+    add_soak,
+    command,
+    contract,
+    device_run,
+    make_circuit,
+    open_circuit,
+    parse_case,
+    random_case,
+    run_case,
+    trials,
+)
+from bitlane_sim.device import Simulator, open_link
 from support.sim.harnesses import command_line
 from support.system.clusters import cluster_of
 
@@ -143,8 +154,6 @@ def test_a_command_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fault_that_does_not_come_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bitlane_sim.device.simulator import Simulator
-
     monkeypatch.setattr(Simulator, "inject_error", lambda *_, **__: None)
     assert "no READ_ERROR" in (failure := run_case(Case(1, NARROW), 200).failure) or (
         "no WRITE_ERROR" in failure
@@ -223,8 +232,6 @@ def words(folder: str) -> list[str]:
 
 
 def test_an_instance_is_the_same_whoever_is_beside_it(folder: str) -> None:
-    from bitlane_sim.campaigns.folder import open_circuit
-
     plan = SoakPlan(open_circuit(Path(folder)), 300, 3)
     many, one = plan.portion(np.arange(300)), plan.portion(np.array([77]))
     assert np.array_equal(many.ram[77], one.ram[0])

@@ -14,9 +14,8 @@ import pytest
 import bitlane
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.device import elaboration
-from bitlane_sim.device.elaboration import elaborated_system
-from bitlane_sim.system.system import System
+from bitlane_sim.device import elaborated_system, elaboration
+from bitlane_sim.system import System
 from cppsim.build import CacheWarning
 from cppsim.circuits import Circuit, PlainDesign
 from cppsim.errors import SimulationError

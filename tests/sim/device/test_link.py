@@ -13,8 +13,7 @@ from bitlane.links import WITHOUT_CIRCUIT
 from bitlane.links import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_sim.device.link import open_link
-from bitlane_sim.device.simulator import choose_evaluator
+from bitlane_sim.device import choose_evaluator, open_link
 from cppsim.errors import SimulationError
 
 

@@ -16,11 +16,8 @@ from bitlane.errors import DeviceFault
 from bitlane.links import Recording
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.device.gtkwave import write_save_file
-from bitlane_sim.device.link import SimulatorLink, open_link
-from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.system import AXI_CHANNELS, EVENTS_BIT, RECORD
-from bitlane_sim.system.monitor.recorder import Recorder
+from bitlane_sim.device import Simulator, SimulatorLink, open_link, write_save_file
+from bitlane_sim.system import AXI_CHANNELS, EVENTS_BIT, RECORD, Recorder
 from cppsim import ReferenceModel
 from support.seeds import slow
 

@@ -20,8 +20,7 @@ from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, regi
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from bitlane_rtl.engine import Engine
-from bitlane_sim.device.link import SimulatorLink
-from bitlane_sim.device.simulator import Simulator
+from bitlane_sim.device import Simulator, SimulatorLink
 from bitlane_sim.system import Hang, Response, Violation
 from cppsim.errors import SimulationError
 from support.seeds import slow

@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_BYTES, Lane, Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_sim.campaigns.arrays import noise
-from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.folder import CircuitOptions
-from bitlane_sim.campaigns.plan import Stage
-from bitlane_sim.campaigns.records import RecordPlan
+from bitlane_sim.campaigns import CircuitOptions, RecordPlan, Stage, execute, noise
 from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.numpy_device import AddressWalk, Interpreter, Stop
 from bitlane_sim.numpy_device.interpreter import _BLOCK

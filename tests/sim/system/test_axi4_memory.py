@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from bitlane_sim.pages import Pages
-from bitlane_sim.system import Hang, Response
-from bitlane_sim.system.axi4_memory.interface import AddressRange
+from bitlane_sim.system import AddressRange, Hang, Response
 from cppsim import Model, ReferenceModel
 from cppsim.circuits import AnyModel
 from support.seeds import seeds

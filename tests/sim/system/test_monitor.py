@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 
 from bitlane_rtl.abi import register
-from bitlane_sim.system import Violation, Where
-from bitlane_sim.system.monitor import Monitor
+from bitlane_sim.system import Monitor, Violation, Where
 from cppsim import Model
 from support.seeds import seeds
 

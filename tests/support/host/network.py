@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from bitlane_rtl.abi import STORED_HEADER_BYTES
-from bitlane_sim.device.link import SimulatorLink
+from bitlane_sim.device import SimulatorLink
 from support.board.model import Device, Watch
 from support.ethernet.datagrams import NetworkRules
 from support.serial.frames import Reply

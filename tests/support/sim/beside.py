@@ -27,7 +27,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports import ControlPort, ReadArbiter, WriteArbiter
 from bitlane_rtl.sdram_part import SdramTiming
 from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.device.link import open_link as open_circuit
+from bitlane_sim.device import open_link as open_circuit
 from bitlane_sim.numpy_device import CounterValues, PredictedCounters, SdramRows
 from bitlane_sim.numpy_device import open_link as open_numpy
 from cppsim import Model

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit, open_circuit
+from bitlane_sim.campaigns import HarnessCircuit, make_circuit, open_circuit
 
 SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
 """A circuit that is compiled in seconds."""

@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from bitlane_sim.system.axi4_memory import Axi4Memory
-from bitlane_sim.system.axi4_memory.interface import AddressRange
+from bitlane_sim.system import AddressRange, Axi4Memory
 from cppsim import Model, StorageAccess, StoragePort
 from cppsim.circuits import AnyModel
 

@@ -33,8 +33,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import one_port
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.wishbone_core import WishboneCore
-from bitlane_sim.device.link import SimulatorLink
-from bitlane_sim.device.simulator import Simulator, load_evaluator
+from bitlane_sim.device import Simulator, SimulatorLink, load_evaluator
 from support.seeds import slow
 
 DEFAULT = "sim:compiled"

@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.slow,
     AT_THE_PINS,
     pytest.mark.judges("bitlane.command_line", "bitlane.model_file"),
-    pytest.mark.judges("bitlane_sim.campaigns", "bitlane_sim.device", "bitlane_sim.figures"),
+    pytest.mark.judges("bitlane_sim.commands", "bitlane_sim.device", "bitlane_sim.figures"),
 ]
 
 BANKS = boards()["ecpix5"]
