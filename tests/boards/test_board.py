@@ -16,10 +16,18 @@ import bitlane_boards
 import cppsim
 from bitlane_boards import boards
 from bitlane_boards.board import CHOICES, Board, MemoryKind
-from bitlane_boards.flow import FLOWS
-from bitlane_boards.flow.platform import expect_clock, load_platform
-from bitlane_boards.flow.pll import ECP5, GW1N_9C, ICE40, Pll, PllError, settings
-from bitlane_boards.flow.top import Top
+from bitlane_boards.flow import (
+    ECP5,
+    FLOWS,
+    GW1N_9C,
+    ICE40,
+    Pll,
+    PllError,
+    Top,
+    expect_clock,
+    load_platform,
+    settings,
+)
 from bitlane_boards.full_circuit import full_on_block_ram
 from bitlane_rtl.abi import Mode, Op
 

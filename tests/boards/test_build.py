@@ -24,12 +24,21 @@ from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.command_line import build as command
-from bitlane_boards.flow import YOSYS, Tool
+from bitlane_boards.flow import (
+    YOSYS,
+    Routed,
+    Synthesised,
+    Tool,
+    ToolError,
+    Usage,
+    best_of,
+    place,
+    run_tool,
+    silent,
+)
 from bitlane_boards.flow import build as build_module
 from bitlane_boards.flow import tools as tools_module
 from bitlane_boards.flow.build import Build, BuildError, BuildReport, build
-from bitlane_boards.flow.seeds import Routed, Synthesised, best_of, place
-from bitlane_boards.flow.tools import ToolError, Usage, run_tool, silent
 from bitlane_rtl.abi import Op
 from support.boards.board_builds import built
 from support.command_line import CommandLine

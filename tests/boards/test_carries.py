@@ -9,9 +9,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable, Module, Signal
 
-from bitlane_boards.flow import YOSYS, shorten
-from bitlane_boards.flow.carries import bare
-from bitlane_boards.flow.tools import ToolError, run_tool
+from bitlane_boards.flow import YOSYS, ToolError, bare, run_tool, shorten
 from support.seeds import seeds
 
 pytestmark = pytest.mark.any_face

@@ -22,11 +22,10 @@ from bitlane.errors import BitlaneError
 from bitlane.links.udp import open_link
 from bitlane_boards import boards
 from bitlane_boards.board import Board, EthernetPort
-from bitlane_boards.command_line import devices, network
-from bitlane_boards.command_line.common import add_addresses, addressed
+from bitlane_boards.command_line import add_addresses, addressed, devices, network
 from bitlane_boards.command_line.devices import url_of
 from bitlane_boards.command_line.network import expand
-from bitlane_boards.flow.rgmii import RgmiiPort
+from bitlane_boards.flow import RgmiiPort
 from bitlane_boards.pins import CircuitModel, RgmiiPins, bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet import BoardAddresses

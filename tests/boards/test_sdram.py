@@ -14,7 +14,7 @@ from bitlane import Device
 from bitlane.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
-from bitlane_boards.flow.top import Top
+from bitlane_boards.flow import Top
 from bitlane_boards.pins import CircuitModel, SdramModel, SplitPins
 from bitlane_boards.pins.sdram_rows import Transfer, logic, reads
 from bitlane_boards.readback import rtl_model

@@ -24,11 +24,11 @@ from bitlane_boards.readback import (
     Bitstream,
     BitstreamError,
     BoardPin,
+    Constants,
     Ice40Netlist,
     extract,
 )
 from bitlane_boards.readback import netlist as netlists
-from bitlane_boards.readback.ice40 import Constants
 from support.boards.board_builds import (
     DIVIDER,
     PACKAGES,

@@ -20,11 +20,11 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 
 from bitlane_boards.board import Family
-from bitlane_boards.flow import FLOWS, YOSYS
-from bitlane_boards.flow.tools import run_tool, silent
+from bitlane_boards.flow import FLOWS, YOSYS, run_tool, silent
 from bitlane_boards.pins import GateModel, Netlist, PinSimulation
 from bitlane_boards.readback import (
     BoardPin,
+    Cell,
     ChipDatabase,
     DatabaseError,
     JsonNetlist,
@@ -35,7 +35,6 @@ from bitlane_boards.readback import (
 )
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
-from bitlane_boards.readback.json_netlist import Cell
 from bitlane_rtl.search import Unit
 from support.boards.board_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_rtl.configurations import one_port
-from bitlane_sim.export.destination import Destination
-from bitlane_sim.export.wishbone import export_wishbone
+from bitlane_sim.export import Destination, export_wishbone
 from support.cocotb.bench import CORE
 from support.cocotb.runs import MEMORY_BYTES, Outcome, run_suite, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator

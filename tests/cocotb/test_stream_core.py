@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_rtl.stream_unit import StreamConfiguration
-from bitlane_sim.export.destination import Destination
-from bitlane_sim.export.stream_core import export_stream
+from bitlane_sim.export import Destination, export_stream
 from support.cocotb.runs import Outcome, run_verilog, with_output
 from support.cocotb.simulators import Simulator, icarus, verilator
 from support.cocotb.stream_suite import CORE

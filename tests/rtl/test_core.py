@@ -25,7 +25,7 @@ from amaranth.lib.wiring import In, Out
 
 import bitlane_rtl
 from bitlane_boards import boards
-from bitlane_boards.flow.top import Top
+from bitlane_boards.flow import Top
 from bitlane_rtl.abi import BIT_OPS, Mode, Op
 from bitlane_rtl.bus import Axi4WholeBeats
 from bitlane_rtl.configuration import Configuration, Search

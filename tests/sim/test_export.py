@@ -17,8 +17,7 @@ from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
-from bitlane_sim.export import _chosen, _command, _named
-from bitlane_sim.export.destination import Destination
+from bitlane_sim.export import Destination, _chosen, _command, _named
 from bitlane_sim.export.document import _parameters
 from support.cocotb.simulators import icarus, verilator
 from support.command_line import CommandLine

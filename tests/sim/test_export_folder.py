@@ -16,7 +16,7 @@ from bitlane.command_line import DONE, UNUSABLE, main
 from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
 from bitlane_sim.device import Simulator
-from bitlane_sim.export.folder import reset_values
+from bitlane_sim.export import reset_values
 from cppsim import Model
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine

@@ -8,7 +8,7 @@ from pathlib import Path
 from bitlane.driver import Command, Walk
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configurations import small
-from bitlane_sim.export.folder import integrator_files
+from bitlane_sim.export import integrator_files
 from support.processes import C, succeed
 from support.rtl.records import Task
 from support.rtl.walks import OPERAND_MODES

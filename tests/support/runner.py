@@ -27,8 +27,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from bitlane_boards.flow import YOSYS
-from bitlane_boards.flow.tools import run_tool, silent
+from bitlane_boards.flow import YOSYS, run_tool, silent
 
 from . import durations, rotation, seeds, verdicts
 from .known import KnownModules, passed_before

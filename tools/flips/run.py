@@ -13,7 +13,7 @@ from bitlane.command_line import DONE, UNUSABLE, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_boards import boards
-from bitlane_boards.command_line.common import add_board, progress_of
+from bitlane_boards.command_line import add_board, progress_of
 from bitlane_boards.readback import board_netlist
 from bitlane_sim.campaigns.command import count
 from bitlane_sim.figures import record, write_json

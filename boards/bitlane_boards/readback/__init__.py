@@ -14,8 +14,8 @@ and compiled, show the same in every cycle once they are mended and completed, b
 
 from .asc import Bitstream, BitstreamError
 from .chipdb import ChipDatabase, DatabaseError
-from .ice40 import LUT_BITS, Ice40Netlist, LogicCell, extract
-from .json_netlist import JsonNetlist, NetlistError, convert
+from .ice40 import LUT_BITS, Constants, Ice40Netlist, LogicCell, extract
+from .json_netlist import Cell, JsonNetlist, NetlistError, convert
 from .netlist import bitstream_model, board_circuit, board_netlist, netlist_model, rtl_model
 from .pins import BoardPin, Side, board_pins
 
@@ -24,7 +24,9 @@ __all__ = [
     "Bitstream",
     "BitstreamError",
     "BoardPin",
+    "Cell",
     "ChipDatabase",
+    "Constants",
     "DatabaseError",
     "Ice40Netlist",
     "JsonNetlist",

@@ -18,10 +18,20 @@ from bitlane_rtl.configurations import NAMED
 
 from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, Style, destination
-from .folder import integrator_files
+from .folder import integrator_files, reset_values
 from .start import start_files
-from .stream_core import add_stream_options, expect_no_stream, stream_files
+from .stream_core import add_stream_options, expect_no_stream, export_stream, stream_files
 from .wishbone import USUAL_IN_FLIGHT, add_bus_options, beats_in_flight, export_wishbone
+
+__all__ = [
+    "Destination",
+    "add_export",
+    "export",
+    "export_stream",
+    "export_wishbone",
+    "integrator_files",
+    "reset_values",
+]
 
 _Member = TypeVar("_Member")
 

@@ -8,12 +8,14 @@ Its counters are predicted, by the formulas of `cycles` in the order of `timelin
 fails counts nothing, and no time passes while the engine is stopped.
 """
 
+from .control import ControlWindow
 from .counters import PredictedCounters, shape_of
 from .cycles import CommandShape, CounterValues, search_cycles
 from .interpreter import ENDLESS, Interpreter, Stop
 from .line_time import gigabit_line, serial_line
 from .link import NumpyLink, open_link
 from .memories import Memory, OneRam, RamBanks, SdramRows
+from .operations import nearest
 from .row_sets import RowSets
 from .walk import AddressWalk
 
@@ -21,6 +23,7 @@ __all__ = [
     "ENDLESS",
     "AddressWalk",
     "CommandShape",
+    "ControlWindow",
     "CounterValues",
     "Interpreter",
     "Memory",
@@ -32,6 +35,7 @@ __all__ = [
     "SdramRows",
     "Stop",
     "gigabit_line",
+    "nearest",
     "open_link",
     "search_cycles",
     "serial_line",

@@ -315,7 +315,7 @@ def test_copy_and_xor_use_what_the_ports_give(
 
 def _registers(link: Link) -> Any:
     """Return the SoC's registers by name, which only a link to LiteX has."""
-    from bitlane_boards.litex.link import LitexLink
+    from bitlane_boards.litex import LitexLink
 
     assert isinstance(link, LitexLink)
     return link.registers

@@ -18,7 +18,7 @@ import pytest
 
 from bitlane.command_line import DONE, main
 from bitlane.errors import BitlaneError
-from bitlane_boards.litex.targets import build_target
+from bitlane_boards.litex import build_target
 from bitlane_rtl.abi import ABI_VERSION
 from support.boards.litex import PAGE
 from support.docs.pages import ROOT

@@ -13,8 +13,7 @@ import pytest
 from amaranth.back import rtlil
 from numpy.typing import NDArray
 
-from bitlane_boards.flow import YOSYS
-from bitlane_boards.flow.tools import ToolError, run_tool
+from bitlane_boards.flow import YOSYS, ToolError, run_tool
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search import CountTree, SearchArray, Unit, additions
 from support.oracle import nearest

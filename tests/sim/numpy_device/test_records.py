@@ -15,9 +15,8 @@ from bitlane_rtl.abi import MAX_LOOPS, RECORD_BYTES, Lane, Mode, Op, Port, Statu
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.campaigns import CircuitOptions, RecordPlan, Stage, execute, noise
 from bitlane_sim.circuit_options import configuration_of
-from bitlane_sim.numpy_device import AddressWalk, Interpreter, Stop
+from bitlane_sim.numpy_device import AddressWalk, Interpreter, Stop, nearest
 from bitlane_sim.numpy_device.interpreter import _BLOCK
-from bitlane_sim.numpy_device.operations import nearest
 from support import oracle
 from support.commands import RandomCommands
 from support.record import Record

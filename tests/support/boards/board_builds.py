@@ -20,10 +20,8 @@ from amaranth.lib import io
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
-from bitlane_boards.flow import FLOWS, Tool, shorten
+from bitlane_boards.flow import FLOWS, Tool, leds, load_platform, run_tool, shorten, silent
 from bitlane_boards.flow.build import Build, build
-from bitlane_boards.flow.platform import leds, load_platform
-from bitlane_boards.flow.tools import run_tool, silent
 from bitlane_boards.pins import PinModel, PinSimulation
 from bitlane_boards.readback import Bitstream, BoardPin, Side, bitstream_model, netlist_model
 from bitlane_sim.builds import CACHE

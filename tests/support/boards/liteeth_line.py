@@ -16,7 +16,7 @@ from litex.build.generic_platform import Pins, Subsignal
 from litex.build.sim import SimPlatform
 from litex.gen import ClockDomain, ClockDomainsRenamer, Instance, LiteXModule
 
-from bitlane_boards.litex.simulated import verilate
+from bitlane_boards.litex import verilate
 from support.ethernet.line import HOST_IP, HOST_MAC, HOST_PORT
 from support.ethernet.verilog import board_verilog
 

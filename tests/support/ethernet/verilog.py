@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Flow, In, Out
 
 from bitlane_boards.board import EthernetPort
 from bitlane_boards.ecpix5 import BOARDS
-from bitlane_boards.flow.top import Top
+from bitlane_boards.flow import Top
 from bitlane_boards.pins import CircuitModel, PhySimulation, RgmiiPins
 from bitlane_rtl.configurations import copy
 from bitlane_rtl.ethernet import Gmii, RgmiiReceiver, RgmiiTransmitter, UdpStack

@@ -34,8 +34,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_sim.numpy_device import ENDLESS, Memory, PredictedCounters, Stop
-from bitlane_sim.numpy_device.control import ControlWindow
+from bitlane_sim.numpy_device import ENDLESS, ControlWindow, Memory, PredictedCounters, Stop
 from support.record import RUBBISH, Record
 from support.watched import WatchedInterpreter
 

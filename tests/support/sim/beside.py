@@ -11,7 +11,7 @@ from amaranth.lib.wiring import Out
 
 from bitlane.links import Link
 from bitlane_boards.board import Board, MemoryKind
-from bitlane_boards.flow.top import BURSTS, SINGLE_PORT
+from bitlane_boards.flow import BURSTS, SINGLE_PORT
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import (
     CONTROL_BASE,

@@ -9,9 +9,8 @@ import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board
-from bitlane_boards.flow import FLOWS
+from bitlane_boards.flow import FLOWS, silent
 from bitlane_boards.flow.build import Build, build
-from bitlane_boards.flow.tools import silent
 from bitlane_rtl.abi import Op
 from support.boards.board_builds import built
 
