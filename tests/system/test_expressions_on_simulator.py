@@ -20,7 +20,7 @@ from bitlane.compiler import (
     widen,
     window,
 )
-from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.evaluation import evaluate
 from bitlane.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (

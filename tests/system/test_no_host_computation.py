@@ -289,7 +289,7 @@ def test_sums_are_of_what_the_circuit_was_told_to_count(
 
 def _plan_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no plan of another test take the place of one that is to be made."""
-    monkeypatch.setattr("bitlane.compiler.evaluate.compile_form", CompiledForm)
+    monkeypatch.setattr("bitlane.compiler.evaluation.compile_form", CompiledForm)
 
 
 def test_sums_of_numbers_are_of_what_the_circuit_counted(

@@ -23,7 +23,7 @@ from ..compiler import (
     window,
 )
 from ..compiler.bounds import every_bit, shows_elements
-from ..compiler.evaluate import evaluate
+from ..compiler.evaluation import evaluate
 from ..driver import Driver, Storage, fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
 from .strided import Strided

@@ -2,7 +2,7 @@
 
 from .bounds import possible_bits
 from .compiled import CompiledForm
-from .evaluate import assign
+from .evaluation import assign
 from .explain import pass_costs
 from .forms import Form, describe
 from .fusion import fuse

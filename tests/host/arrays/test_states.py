@@ -269,7 +269,7 @@ ACTIONS: dict[str, Callable[[Device, Array, Array, Array], object]] = {
     "download": lambda device, x, y, pending: x[::9].get(),
 }
 
-WHERE = ("driver.py", "allocator.py", "value.py", "evaluate.py", "weakref.py", "<string>")
+WHERE = ("driver.py", "allocator.py", "value.py", "evaluation.py", "weakref.py", "<string>")
 """Sources that account for memory and its users; "<string>" is code that dataclasses generate."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane.compiler import Constant, Expression, Stored, apply, assign, widen, window
-from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.evaluation import evaluate
 from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LayoutError, OutOfDeviceMemory, ShapeError, UnsupportedError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op

@@ -25,7 +25,7 @@ from bitlane.compiler import (
     truth_of,
     window,
 )
-from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.evaluation import evaluate
 from bitlane.compiler.explain import explain
 from bitlane.driver import Driver
 from bitlane.errors import LayoutError

@@ -23,7 +23,7 @@ from bitlane.compiler import (
     widen,
     window,
 )
-from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.evaluation import evaluate
 from bitlane.driver import Driver, Storage
 from bitlane.lowering import Options, View
 from bitlane_rtl.abi import Op
