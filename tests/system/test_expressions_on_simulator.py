@@ -12,6 +12,7 @@ from bitlane.compiler import (
     add_up,
     apply,
     copy_ordered,
+    evaluate,
     fuse,
     narrow,
     pass_costs,
@@ -20,7 +21,6 @@ from bitlane.compiler import (
     widen,
     window,
 )
-from bitlane.compiler.evaluation import evaluate
 from bitlane.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (

@@ -2,8 +2,8 @@
 
 from .bounds import possible_bits
 from .compiled import CompiledForm
-from .evaluation import assign
-from .explain import pass_costs
+from .evaluation import assign, evaluate
+from .explain import explain, pass_costs
 from .forms import Form, describe
 from .fusion import fuse
 from .memory import allocate
@@ -50,6 +50,8 @@ __all__ = [
     "copy_ordered",
     "count_pending",
     "describe",
+    "evaluate",
+    "explain",
     "fuse",
     "join",
     "narrow",

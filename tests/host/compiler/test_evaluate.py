@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bitlane.compiler import Constant, Expression, Stored, apply, assign, widen, window
-from bitlane.compiler.evaluation import evaluate
+from bitlane.compiler import Constant, Expression, Stored, apply, assign, evaluate, widen, window
 from bitlane.driver import Driver
 from bitlane.errors import DeviceFault, LayoutError, OutOfDeviceMemory, ShapeError, UnsupportedError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op

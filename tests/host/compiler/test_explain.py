@@ -13,6 +13,7 @@ from bitlane.compiler import (
     Expression,
     Stored,
     apply,
+    explain,
     fuse,
     narrow,
     pass_costs,
@@ -20,7 +21,6 @@ from bitlane.compiler import (
     widen,
     window,
 )
-from bitlane.compiler.explain import explain
 from bitlane.driver import Command, Driver, Geometry
 from bitlane.lowering import cost
 from bitlane_rtl.abi import Op

@@ -19,9 +19,11 @@ from bitlane.compiler import (
     Widened,
     add_up,
     apply,
+    assign,
     copy_ordered,
     describe,
     evaluate,
+    evaluation,
     join,
     widen,
     window,
@@ -189,7 +191,7 @@ def content(driver: Driver, stored: Stored) -> NDArray[Any]:
 
 def agree(driver: Driver, roots: list[Expression], anew: list[Expression]) -> bool:
     """Return whether stored plans give the bytes of plans that are made anew."""
-    got, expected = evaluate.evaluate(driver, roots), evaluate_anew(driver, anew)
+    got, expected = evaluate(driver, roots), evaluate_anew(driver, anew)
     return all(
         np.array_equal(content(driver, x), content(driver, y))
         for x, y in zip(got, expected, strict=True)
@@ -213,7 +215,7 @@ def test_a_plan_depends_on_each_field_of_a_row(
     assert without(one, kind, field) == without(other, kind, field)
     assert agree(driver, first(s, t), first(s, t))
     assert agree(driver, second(s, t), second(s, t))
-    monkeypatch.setattr(evaluate, "compile_form", Forgetful(kind, field))
+    monkeypatch.setattr(evaluation, "compile_form", Forgetful(kind, field))
     assert agree(driver, first(s, t), first(s, t))
     assert not agree(driver, second(s, t), second(s, t)), "the field has no effect"
 
@@ -233,7 +235,7 @@ def test_a_plan_depends_on_the_order_of_results(
     for each in (False, True):
         assert agree(driver, roots(swapped=each), roots(swapped=each))
     plan = CompiledForm(one, driver.geometry.abilities)
-    monkeypatch.setattr(evaluate, "compile_form", lambda *_: plan)
+    monkeypatch.setattr(evaluation, "compile_form", lambda *_: plan)
     assert not agree(driver, roots(swapped=True), roots(swapped=True))
 
 
@@ -245,16 +247,16 @@ def test_a_plan_depends_on_its_target(driver: Driver, monkeypatch: pytest.Monkey
         return [*driver.read(s.address, 64).tolist(), *driver.read(t.address, 64).tolist()]
 
     for number in (0, 1):
-        assert written(number, evaluate.assign) == written(number, assign_anew)
-    monkeypatch.setattr(evaluate, "compile_form", Forgetful(Form, "target"))
-    assert written(0, evaluate.assign) == written(0, assign_anew)
-    assert written(1, evaluate.assign) != written(1, assign_anew)
+        assert written(number, assign) == written(number, assign_anew)
+    monkeypatch.setattr(evaluation, "compile_form", Forgetful(Form, "target"))
+    assert written(0, assign) == written(0, assign_anew)
+    assert written(1, assign) != written(1, assign_anew)
 
 
 def test_a_plan_depends_on_the_abilities(monkeypatch: pytest.MonkeyPatch) -> None:
     def runs(driver: Driver) -> None:
         a = x(storages(driver)[0], 0, (3, 5), (5, 1))
-        evaluate.evaluate(driver, [inverted(window(a, 0, (3, 2), (5, 1)))])
+        evaluate(driver, [inverted(window(a, 0, (3, 2), (5, 1)))])
 
     full, small = (Driver(ModelLink(memory_bytes=1 << 12, loops=n)) for n in (4, 1))
     for driver in (full, small):
@@ -264,7 +266,7 @@ def test_a_plan_depends_on_the_abilities(monkeypatch: pytest.MonkeyPatch) -> Non
     def forget(form: Form, abilities: Any) -> CompiledForm:
         return plans.setdefault(form, CompiledForm(form, abilities))
 
-    monkeypatch.setattr(evaluate, "compile_form", forget)
+    monkeypatch.setattr(evaluation, "compile_form", forget)
     runs(full)
     with pytest.raises(DeviceFault):
         runs(small)
@@ -274,7 +276,7 @@ def test_a_value_that_is_cached_is_copied(driver: Driver) -> None:
     s, t = storages(driver)
     node = inverted(xor(x(s), x(t)))
     for root in (node, window(node, 1, (2,), (1,))):
-        (first,), (second,) = evaluate.evaluate(driver, [node]), evaluate.evaluate(driver, [root])
+        (first,), (second,) = evaluate(driver, [node]), evaluate(driver, [root])
         assert first.storage is not second.storage
         offset = 0 if root is node else 1
         shown = content(driver, second)[second.view.address - second.storage.address :]
@@ -287,4 +289,4 @@ def test_a_target_is_not_written_before_all_of_it_is_read(driver: Driver) -> Non
         assign(driver, x(s, 0, (8,), (2,), 2), widen(x(s, 4, (8,)), 2, signed=True))
         return driver.read(s.address, 64).tolist()
 
-    assert written(evaluate.assign) == written(assign_anew)
+    assert written(assign) == written(assign_anew)

@@ -18,6 +18,8 @@ from bitlane.compiler import (
     broadcast,
     copy_ordered,
     count_pending,
+    evaluate,
+    explain,
     fusion,
     join,
     narrow,
@@ -25,8 +27,6 @@ from bitlane.compiler import (
     truth_of,
     window,
 )
-from bitlane.compiler.evaluation import evaluate
-from bitlane.compiler.explain import explain
 from bitlane.driver import Driver
 from bitlane.errors import LayoutError
 from bitlane_rtl.abi import Mode, Op

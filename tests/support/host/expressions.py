@@ -18,12 +18,12 @@ from bitlane.compiler import (
     add_up,
     apply,
     broadcast,
+    evaluate,
     join,
     truth_of,
     widen,
     window,
 )
-from bitlane.compiler.evaluation import evaluate
 from bitlane.driver import Driver, Storage
 from bitlane.lowering import Options, View
 from bitlane_rtl.abi import Op
