@@ -19,7 +19,7 @@ import pytest
 from amaranth.hdl import ClockDomain, Module
 
 from bitlane.errors import BitlaneError
-from bitlane.links.udp import open_link
+from bitlane.links import open_link
 from bitlane_boards import boards
 from bitlane_boards.board import Board, EthernetPort
 from bitlane_boards.command_line import add_addresses, addressed, devices, network

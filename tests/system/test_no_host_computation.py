@@ -27,8 +27,8 @@ from bitlane.arrays.transfers import download
 from bitlane.compiler import CompiledForm
 from bitlane.driver import Driver
 from bitlane.lowering import lower
+from bitlane.streaming import store
 from bitlane.streaming.call import call_of
-from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import CONTROL_BASE, Op
 from support.host.arrays import random, same
 from support.system.devices import DEFAULT, opened

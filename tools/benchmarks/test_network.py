@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 
 from benchmarks.timing import fastest
-from bitlane.links.udp import open_link
+from bitlane.links import udp
 from bitlane_rtl.abi import DATAGRAM_BYTES, Answer, Request
 from support.ethernet.datagrams import datagram_of, frames_in
 from support.host.network import (
@@ -184,7 +184,7 @@ def linked(name: str) -> tuple[float, str]:
     data = bytes(SIZE)
     best = []
     for _ in range(PEERS):
-        with peer_process(ZeroBoard()) as port, open_link(f"udp://127.0.0.1:{port}") as link:
+        with peer_process(ZeroBoard()) as port, udp.open_link(f"udp://127.0.0.1:{port}") as link:
             if name == "write":
                 best.append(fastest(lambda: link.write(BASE, data), ROUNDS, thread_time))
             else:
@@ -218,7 +218,7 @@ def test_one_datagram_in_a_hundred_is_lost(record_property: Callable[[str, objec
     seconds = []
     for loss in (0.0, 0.01):
         cables = Cable(loss=loss, seed=1), Cable(loss=loss, seed=2)
-        with board_process(*cables) as url, open_link(url) as link:
+        with board_process(*cables) as url, udp.open_link(url) as link:
             started = perf_counter()
             for _ in range(ROUNDS):
                 link.write(BASE, data)

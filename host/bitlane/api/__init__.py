@@ -8,6 +8,24 @@ tiles, sent and read back. Arrays on a device are expressions of `bitlane.arrays
 
 from ..arrays import namespace
 from . import array_api
+from .catalogue import BitOperators, Output, method_name
+from .chunked import Chunked, call_of, expect_on_host
+from .default import default_device, default_url
+from .device import Device, open_device, open_driver
+
+__all__ = [
+    "BitOperators",
+    "Chunked",
+    "Device",
+    "Output",
+    "call_of",
+    "default_device",
+    "default_url",
+    "expect_on_host",
+    "method_name",
+    "open_device",
+    "open_driver",
+]
 
 # Every device is made in this room, so no array is without its namespace.
 namespace.supporting = array_api.supporting

@@ -20,7 +20,7 @@ from .. import arrays
 from .._typing import AnyArray
 from ..arguments.axes import Axes
 from ..arguments.operands import MOST_AXES, as_integer, expect_supported
-from ..arrays import Array, creation
+from ..arrays import Array, DeviceLike, creation, expect_device
 from ..arrays.array import dispatch_elementwise, dispatch_predicate
 from ..arrays.elementwise import as_dtype
 from ..arrays.functions import count_nonzero as _count_nonzero
@@ -31,7 +31,6 @@ from ..arrays.joins import broadcast_arrays, roll, stack
 from ..arrays.joins import concatenate as concat
 from ..arrays.shapes import expand_dims, flip, moveaxis, squeeze, unstack
 from ..arrays.strided import as_shape
-from ..arrays.value import DeviceLike, expect_device
 from ..errors import (
     BitlaneError,
     DataTypeError,

@@ -29,8 +29,7 @@ from ..driver import Driver
 from ..errors import LinkError
 from ..links import open_link
 from ..search import SearchRequest, Selection, search_once
-from ..streaming.distances import jaccard_index, sum_rows
-from ..streaming.eager import Target, compute
+from ..streaming import Target, compute, jaccard_index, sum_rows
 from .catalogue import BitOperators, Output, Result
 
 

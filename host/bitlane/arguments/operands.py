@@ -21,8 +21,7 @@ from ..errors import (
     OutOfRangeError,
     ShapeError,
 )
-from ..lowering import broadcast_shapes, order_of
-from ..lowering.self_overlap import overlaps_itself
+from ..lowering import broadcast_shapes, order_of, overlaps_itself
 
 _SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
 _TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"

@@ -7,5 +7,18 @@ from . import bits, filters, functions, joins, shapes  # noqa: F401  # They regi
 from .array import Array
 from .computing import compute, explain
 from .creation import asarray, from_dlpack
+from .strided import Strided
+from .value import Claim, DeviceLike, Value, expect_device
 
-__all__ = ["Array", "asarray", "compute", "explain", "from_dlpack"]
+__all__ = [
+    "Array",
+    "Claim",
+    "DeviceLike",
+    "Strided",
+    "Value",
+    "asarray",
+    "compute",
+    "expect_device",
+    "explain",
+    "from_dlpack",
+]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..compiler.explain import Explanation
-from ..compiler.explain import explain as explain_nodes
+from ..compiler import Explanation
+from ..compiler import explain as explain_nodes
 from ..errors import DataTypeError
 from .array import Array
 from .elementwise import as_value

@@ -22,13 +22,13 @@ from ..compiler import (
     Constant,
     Expression,
     Widened,
+    add_on_host,
     add_up,
     apply,
     broadcast,
     possible_bits,
     window,
 )
-from ..compiler.nodes import add_on_host
 from ..driver import Geometry
 from ..errors import DataTypeError
 from .elementwise import add_axes, cast, index_node

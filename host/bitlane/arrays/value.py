@@ -19,11 +19,11 @@ from ..compiler import (
     assign,
     broadcast,
     count_pending,
+    evaluate,
     possible_bits,
     window,
 )
 from ..compiler.bounds import every_bit, shows_elements
-from ..compiler.evaluation import evaluate
 from ..driver import Driver, Storage, fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
 from .strided import Strided

@@ -7,8 +7,7 @@ import argparse
 from pathlib import Path
 
 from .. import dml
-from ..driver import Control, DryRunDriver, Geometry
-from ..driver.dry_run import LARGEST
+from ..driver import LARGEST_GEOMETRY, Control, DryRunDriver, Geometry
 from ..errors import BitlaneError, ModelFileError
 from ..links import open_link
 from ..model_file import prepare
@@ -81,7 +80,7 @@ def check_model(
     device cannot be opened.
     """
     model, problems = read_model(path, level)
-    geometry = LARGEST if url is None else _read_geometry(url)
+    geometry = LARGEST_GEOMETRY if url is None else _read_geometry(url)
     dispatches = 0
     with DryRunDriver(geometry) as driver, dml.Device(driver, level) as device, problems.part():
         dispatches = len(prepare(model, device).dispatches)

@@ -14,7 +14,7 @@ from typing import Final
 from bitlane_rtl import abi
 from bitlane_rtl.abi import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
 
-from ..api.default import default_url
+from ..api import default_url
 from ..driver import ArraySizes, Control, Geometry, status_name
 from ..errors import LinkError
 from ..links import ENTRY_POINT_GROUP, Link, open_link

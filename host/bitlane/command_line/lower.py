@@ -5,7 +5,7 @@
 
 import argparse
 
-from ..api.default import default_url
+from ..api import default_url
 from ..driver import Control
 from ..errors import BitlaneError
 from ..links import open_link

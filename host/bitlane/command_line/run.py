@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from .. import dml
-from ..api.default import default_url
+from ..api import default_url
 from ..driver import Driver, RecordingDriver
 from ..errors import BitlaneError
 from ..links import DeviceUrl, Link, open_link
-from ..model_file import Result, load_model, prepare, run
-from ..model_file.results import busy_cycles
+from ..model_file import Result, busy_cycles, load_model, prepare, run
 from ..profile import RunProfile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 

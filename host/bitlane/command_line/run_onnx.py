@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from .._typing import AnyArray
-from ..api.device import open_device
+from ..api import open_device
 from ..errors import BitlaneError, NpyError
 from ..files import expected_instead
+from ..model_file import busy_cycles, compare, measure
 from ..model_file.images import encode_npy, write_file
-from ..model_file.results import busy_cycles, compare, measure
 from ..npy import read_npy
 from ..onnx import OnnxError, PreparedGraph, load
 from ..onnx.cut import cut_model

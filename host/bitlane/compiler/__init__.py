@@ -3,18 +3,21 @@
 from .bounds import possible_bits
 from .compiled import CompiledForm
 from .evaluation import assign, evaluate
-from .explain import explain, pass_costs
+from .explain import Explanation, explain, pass_costs
 from .forms import Form, describe
 from .fusion import fuse
-from .memory import allocate
+from .memory import allocate, write_into
 from .nodes import (
     Applied,
+    Argument,
     Constant,
     Expression,
     Joined,
     Stored,
     Viewed,
+    VirtualBuffer,
     Widened,
+    add_on_host,
     add_up,
     apply,
     broadcast,
@@ -28,11 +31,14 @@ from .nodes import (
 )
 from .passes import Location, Plan, plan_passes
 from .prices import Prices
+from .stages import compute_in_stages, compute_sums_below
 
 __all__ = [
     "Applied",
+    "Argument",
     "CompiledForm",
     "Constant",
+    "Explanation",
     "Expression",
     "Form",
     "Joined",
@@ -41,12 +47,16 @@ __all__ = [
     "Prices",
     "Stored",
     "Viewed",
+    "VirtualBuffer",
     "Widened",
+    "add_on_host",
     "add_up",
     "allocate",
     "apply",
     "assign",
     "broadcast",
+    "compute_in_stages",
+    "compute_sums_below",
     "copy_ordered",
     "count_pending",
     "describe",
@@ -61,4 +71,5 @@ __all__ = [
     "truth_of",
     "widen",
     "window",
+    "write_into",
 ]

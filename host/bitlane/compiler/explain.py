@@ -11,8 +11,7 @@ from bitlane_rtl.abi import RECORD_BYTES, Mode
 
 from ..driver import Abilities, Command, Walk, encode
 from ..links import Link, duration
-from ..lowering import View, insert_fences
-from ..lowering.cost import cycles
+from ..lowering import View, cycles, insert_fences
 from .fusion import fuse
 from .memory import allocate
 from .nodes import Argument, Expression, HostSum, Selected, VirtualBuffer

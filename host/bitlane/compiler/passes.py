@@ -13,8 +13,16 @@ from bitlane_rtl.abi import Op
 
 from ..driver import Abilities
 from ..errors import NoRunError, UnsupportedError
-from ..lowering import CommandGroup, Options, Streams, View, lower_group, order_of, packed_strides
-from ..lowering.cost import cycles
+from ..lowering import (
+    CommandGroup,
+    Options,
+    Streams,
+    View,
+    cycles,
+    lower_group,
+    order_of,
+    packed_strides,
+)
 from ..lowering.strided import WIDTHS
 from .nodes import (
     Applied,

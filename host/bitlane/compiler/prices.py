@@ -9,7 +9,7 @@ from typing import Final
 
 from ..driver import Abilities, Command
 from ..links import Link
-from ..lowering.cost import beats
+from ..lowering import beats
 
 
 @dataclass(frozen=True, slots=True)

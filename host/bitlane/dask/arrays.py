@@ -16,9 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..api.catalogue import Output
-from ..api.chunked import Chunked, call_of, expect_on_host
-from ..api.default import default_device
+from ..api import Chunked, Output, call_of, default_device, expect_on_host
 from ..arguments.axes import Axes
 from ..arguments.operands import as_array, result_shape
 from ..errors import NotOfferedError, ShapeError

@@ -12,7 +12,7 @@ from distributed import Client, Worker, WorkerPlugin
 from distributed.comm.addressing import parse_address
 from distributed.comm.registry import get_backend
 
-from ..api.default import default_device, default_url
+from ..api import default_device, default_url
 from ..driver import expected_timeout
 from ..errors import LinkError
 from ..installation import how_to_install_elsewhere

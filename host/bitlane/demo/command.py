@@ -11,8 +11,7 @@ import numpy as np
 
 import bitlane
 from bitlane import dml
-from bitlane.api.default import default_url
-from bitlane.api.device import Device
+from bitlane.api import Device, default_url
 from bitlane.command_line import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead

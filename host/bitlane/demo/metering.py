@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane._typing import AnyArray
-from bitlane.api.device import Device
+from bitlane.api import Device
 
 ReadRegister = Callable[[str], int]
 

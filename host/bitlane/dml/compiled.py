@@ -16,9 +16,11 @@ from bitlane_rtl.abi import Op
 
 from ..compiler import (
     Applied,
+    Argument,
     Expression,
     Location,
     Plan,
+    VirtualBuffer,
     add_up,
     allocate,
     apply,
@@ -29,7 +31,6 @@ from ..compiler import (
 )
 from ..compiler.explain import Explanation, table
 from ..compiler.memory import MemoryPlan, write_into
-from ..compiler.nodes import Argument, VirtualBuffer
 from ..compiler.passes import ConstantPool, Pass
 from ..driver import Abilities
 from ..errors import DmlError

@@ -12,7 +12,7 @@ from math import prod
 from numbers import Integral
 
 from ..errors import DmlError, DmlTypeError
-from ..lowering.self_overlap import overlaps_itself
+from ..lowering import overlaps_itself
 from .operators import (
     ALL_TYPES,
     SMALL_UNSIGNED_TYPES,

@@ -4,13 +4,14 @@ from .allocator import ALIGNMENT, Allocation, Allocator, round_up
 from .commands import Command, Walk, encode
 from .control import Control, status_name
 from .driver import Driver, Storage, expected_timeout
-from .dry_run import DryRunDriver, LabelledCommands, RecordingDriver
+from .dry_run import LARGEST_GEOMETRY, DryRunDriver, LabelledCommands, RecordingDriver
 from .fork import fork_safe_lock
 from .geometry import Abilities, ArraySizes, Geometry
 from .queue import Read, Words, Write
 
 __all__ = [
     "ALIGNMENT",
+    "LARGEST_GEOMETRY",
     "Abilities",
     "Allocation",
     "Allocator",

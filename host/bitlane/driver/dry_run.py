@@ -15,7 +15,7 @@ from .driver import Driver
 from .geometry import Geometry
 from .queue import CommandQueue, Read, Words, Write
 
-LARGEST: Final = Geometry(
+LARGEST_GEOMETRY: Final = Geometry(
     data_bytes=8,
     loops=MAX_LOOPS,
     slots=32,

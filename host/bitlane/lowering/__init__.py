@@ -1,10 +1,12 @@
 """Lowering of operations on strided tensors to the fewest commands, and fences between these."""
 
+from .cost import beats, cycles
 from .fences import CommandGroup, insert_fences, insert_fences_labelled, lower_group
 from .lower import lower
 from .moves import ByteOffsets, MovedBlock, Moves, group_moves, lower_moves
 from .offsets import BlockOffsets
 from .routes import ARITHMETIC, LOGICAL, Options
+from .self_overlap import overlaps_itself
 from .strided import (
     Streams,
     View,
@@ -27,8 +29,10 @@ __all__ = [
     "Options",
     "Streams",
     "View",
+    "beats",
     "broadcast_shapes",
     "broadcast_strides",
+    "cycles",
     "group_moves",
     "insert_fences",
     "insert_fences_labelled",
@@ -37,6 +41,7 @@ __all__ = [
     "lower_moves",
     "order_of",
     "overlap",
+    "overlaps_itself",
     "packed_strides",
     "span",
 ]

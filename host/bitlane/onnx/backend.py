@@ -8,8 +8,7 @@ from onnx import ModelProto, NodeProto
 from onnx.backend import base
 
 from .._typing import AnyArray
-from ..api.default import default_device
-from ..api.device import Device, open_device
+from ..api import Device, default_device, open_device
 from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, little_endian
 from ..errors import OnnxError, ShapeError
 from ..links import is_known

@@ -8,9 +8,8 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..api.device import Device
-from ..arrays import Array
-from ..arrays.value import Value
+from ..api import Device
+from ..arrays import Array, Value
 from ..compiler import Applied, Expression, Joined, Viewed, Widened, apply
 from ..compiler.nodes import HostSum, operands_first
 from ..errors import LayoutError, ShapeError

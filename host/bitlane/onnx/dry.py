@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import AnyArray
-from ..api.device import Device
+from ..api import Device
 from ..compiler import Expression
 from ..driver import DryRunDriver, Geometry
 from .build import build_group

@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..arguments.axes import normalize_axes
 from ..arguments.operands import as_zeros_and_ones
-from ..arrays.strided import Strided
+from ..arrays import Strided
 from ..arrays.sums import sum_ones
 from ..compiler import Expression, apply, window
 from ..driver import Geometry

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnx.backend import base
 
-from ..api.device import Device
+from ..api import Device
 from ..arguments.operands import as_array
 from ..arrays import Array, explain
 from ..arrays.elementwise import expect_on
 from ..closeable import Closeable
 from ..compiler import Expression
-from ..compiler.explain import explain as explain_nodes
+from ..compiler import explain as explain_nodes
 from ..errors import OnnxError, SettingError
 from ..text import printable
 from .build import build_group

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from .._typing import AnyArray
-from ..api.device import Device
+from ..api import Device
 from ..arrays import Array, compute
 from .model import HostValue, Tensor
 from .packing import pack_bits

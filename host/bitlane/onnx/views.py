@@ -5,7 +5,7 @@ from typing import Final
 
 from .._typing import AnyArray
 from ..arguments.axes import normalize_axes
-from ..arrays.strided import Strided
+from ..arrays import Strided
 from ..compiler import Expression, broadcast, copy_ordered, join, window
 from ..errors import OnnxError, ShapeError
 from ..lowering import broadcast_shapes

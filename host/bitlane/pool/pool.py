@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..api.catalogue import Output
-from ..api.chunked import Chunked, call_of, expect_on_host
+from ..api import Chunked, Output, call_of, expect_on_host
 from ..arguments.operands import as_array, result_shape, use_output
 from ..closeable import Closeable
 from ..driver import expected_timeout

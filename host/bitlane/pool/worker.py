@@ -11,7 +11,7 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ..api.device import Device, open_device
+from ..api import Device, open_device
 
 
 def serve(line: "Connection[Any, Any]", url: str) -> None:

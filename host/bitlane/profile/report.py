@@ -14,7 +14,7 @@ from bokeh.resources import Resources
 
 from ..driver import Geometry, LabelledCommands
 from ..links import Recording
-from ..lowering.cost import beats
+from ..lowering import beats
 from .activity import (
     CAUSES,
     RecordedCommand,

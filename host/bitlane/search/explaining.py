@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..compiler.explain import Explanation, aligned, traffic
 from ..driver import Command
-from ..lowering.cost import cycles
+from ..lowering import cycles
 from .database import Database
 from .scan import ScanBackend, ScanLayout, ScannedRows
 from .subsets import AccessPlan, GatheredRows, HostRows, RowRange, in_place

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .._typing import AnyArray
-from ..compiler.explain import Explanation
+from ..compiler import Explanation
 from ..driver import ALIGNMENT, ArraySizes, Storage
 from .blocks import Blocks, Numbers, Rows, count_rows
 from .database import Database

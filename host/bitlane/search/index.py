@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._typing import AnyArray
-from ..arrays.value import DeviceLike, expect_device
-from ..compiler.explain import Explanation
+from ..arrays import DeviceLike, expect_device
+from ..compiler import Explanation
 from ..errors import ArrayIndexError, SearchError, ShapeError
 from .blocks import Blocks, Rows, only_rows
 from .database import Database

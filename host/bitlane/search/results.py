@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..errors import SearchError
-from ..streaming.distances import jaccard_index
+from ..streaming import jaccard_index
 
 Sums = NDArray[np.uint32]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 
 from .. import reference
-from ..api.device import Device
+from ..api import Device
 from ..errors import CheckFailed
 from ..lowering import Options
 from .arena import Arena, PlacedTensor, Tensor

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bitlane.api.device import Device
+from bitlane.api import Device
 from bitlane.command_line.workers import first_done
 from bitlane.driver import Command, Driver, encode
 from bitlane.errors import BitlaneError, DeviceFault, LayoutError, UnsupportedError

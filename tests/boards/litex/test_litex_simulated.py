@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.api.device import open_driver
+from bitlane.api import open_driver
 from bitlane.command_line import DONE, main
 from bitlane.driver import Command, Driver
 from bitlane.errors import DeviceError, LinkError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Device, array_api
-from bitlane.api.catalogue import BitOperators
+from bitlane.api import BitOperators
 from bitlane.errors import ShapeError
 from support.host.arrays import model, same
 

@@ -15,8 +15,7 @@ import pytest
 
 import bitlane
 from bitlane import Array, errors
-from bitlane.api import default, functions
-from bitlane.api.catalogue import BitOperators, method_name
+from bitlane.api import BitOperators, default, functions, method_name
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 from support.host.arrays import model, random, same
 

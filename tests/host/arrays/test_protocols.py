@@ -19,7 +19,7 @@ from bitlane import (
     array_api,
 )
 from bitlane import array_api as xp
-from bitlane.arrays.value import Claim
+from bitlane.arrays import Claim
 from bitlane.driver import Storage
 from support.host.arrays import model, random, same
 from support.system.devices import DEFAULT, opened

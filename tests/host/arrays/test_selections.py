@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import ArrayIndexError, ShapeError
-from bitlane.api.device import Device
+from bitlane import ArrayIndexError, Device, ShapeError
 from bitlane.arrays import selections as assigned
 from bitlane.compiler import Prices
 from bitlane.compiler import selections as gathered

@@ -23,9 +23,8 @@ from bitlane import (
     OtherDeviceError,
     OutOfDeviceMemory,
 )
+from bitlane.arrays import Claim, value
 from bitlane.arrays import elementwise as operations
-from bitlane.arrays import value
-from bitlane.arrays.value import Claim
 from bitlane.compiler import Expression, apply
 from bitlane.driver import Driver
 from bitlane.links import BytesLike

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import ShapeError
-from bitlane.arrays.strided import Strided
+from bitlane.arrays import Strided
 
 BYTES = np.zeros(1 << 14, np.uint8)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Array, BitlaneError, Device
-from bitlane.arrays.strided import Strided
+from bitlane.arrays import Strided
 from bitlane.errors import OutOfDeviceMemory, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import INTEGERS, count_passes, link_of, model, random, same

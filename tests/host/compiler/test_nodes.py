@@ -6,9 +6,12 @@ import pytest
 
 from bitlane.compiler import (
     Applied,
+    Argument,
     Constant,
     Expression,
     Stored,
+    VirtualBuffer,
+    add_on_host,
     add_up,
     apply,
     broadcast,
@@ -20,7 +23,6 @@ from bitlane.compiler import (
     widen,
     window,
 )
-from bitlane.compiler.nodes import Argument, VirtualBuffer, add_on_host
 from bitlane.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
 from bitlane.lowering import View

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.driver import (
+    LARGEST_GEOMETRY,
     Command,
     Control,
     DryRunDriver,
@@ -17,7 +18,6 @@ from bitlane.driver import (
     Walk,
     encode,
 )
-from bitlane.driver.dry_run import LARGEST
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     MAX_LOOPS,
@@ -158,7 +158,7 @@ NOT, COPY = command(Op.NOT), command(Op.COPY)
 
 def test_commands_are_recorded_under_their_labels() -> None:
     """Neighbours without a label are one group; of one label they stay apart."""
-    with DryRunDriver(LARGEST) as driver:
+    with DryRunDriver(LARGEST_GEOMETRY) as driver:
         driver.run([COPY])
         driver.run_labelled([("", [NOT]), ("empty", []), ("one", [NOT, COPY]), ("one", [NOT])])
         driver.run([COPY, encode(NOT)])
@@ -196,7 +196,8 @@ def test_a_dry_run_drops_writes_and_reads_zeros() -> None:
 
 
 def test_the_largest_circuit_has_all_addresses_and_operations() -> None:
-    assert LARGEST.memory_bytes == CONTROL_BASE
-    assert (LARGEST.data_bytes, LARGEST.loops, LARGEST.slots) == (8, MAX_LOOPS, 32)
-    assert (LARGEST.length_bits, LARGEST.count_bits) == (32, 32)
-    assert LARGEST.ops == frozenset(Op) - {Op.SEARCH}
+    largest = LARGEST_GEOMETRY
+    assert largest.memory_bytes == CONTROL_BASE
+    assert (largest.data_bytes, largest.loops, largest.slots) == (8, MAX_LOOPS, 32)
+    assert (largest.length_bits, largest.count_bits) == (32, 32)
+    assert largest.ops == frozenset(Op) - {Op.SEARCH}

@@ -15,8 +15,7 @@ from time import monotonic, sleep
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links import Batch, DatagramSocket, UdpLink, udp_link
-from bitlane.links.udp import open_link
+from bitlane.links import Batch, DatagramSocket, UdpLink, udp, udp_link
 from bitlane_rtl.abi import SESSION_SECONDS
 from support.board.line import ModelSocket
 from support.host.network import NetworkBoard, network_board
@@ -104,7 +103,7 @@ def test_a_url_has_the_option(board: NetworkBoard, monkeypatch: pytest.MonkeyPat
     started = []
     monkeypatch.setattr(UdpLink, "keep_alive", lambda link: started.append(link.description))
     for option, expected in (("", 1), ("?keepalive=0", 1), ("?keepalive=1", 2)):
-        open_link(board.url + option).close()
+        udp.open_link(board.url + option).close()
         assert len(started) == expected
 
 

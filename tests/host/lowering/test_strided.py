@@ -16,17 +16,18 @@ from bitlane.lowering import (
     Moves,
     Streams,
     View,
+    beats,
     broadcast_shapes,
+    cycles,
     group_moves,
     insert_fences,
     lower_group,
     lower_moves,
     overlap,
+    overlaps_itself,
     packed_strides,
     self_overlap,
 )
-from bitlane.lowering.cost import beats, cycles
-from bitlane.lowering.self_overlap import overlaps_itself
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import model, random
 from support.seeds import seeds

@@ -14,9 +14,7 @@ from bitlane.dml import (
     ExecutionFlags,
     TensorFlags,
 )
-from bitlane.model_file import ModelFileError
-from bitlane.model_file.json_text import parse_json
-from bitlane.model_file.model import Binding, Dispatch, Print, WriteFile
+from bitlane.model_file import Binding, Dispatch, ModelFileError, Print, WriteFile, parse_json
 from support.host.model_files import MODEL, SQUARE, TENSORS, buffer, changed, load
 from support.seeds import seeds
 

@@ -8,10 +8,7 @@ import pytest
 from PIL import Image
 
 from bitlane.dml import DataType
-from bitlane.model_file import ModelFileError
-from bitlane.model_file.model import Resource
-from bitlane.model_file.node import Node
-from bitlane.model_file.resources import read_resource
+from bitlane.model_file import ModelFileError, Node, Resource, read_resource
 from support.host.model_files import buffer, from_file
 
 

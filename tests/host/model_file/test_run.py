@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from bitlane import dml
-from bitlane.model_file import ModelFileError
-from bitlane.model_file.results import BusyCycles, Comparison, compare, measure
+from bitlane.model_file import BusyCycles, Comparison, ModelFileError, compare, measure
 from support.host.model_files import Runner, buffer, changed, not_model, tensor
 
 DESC, BINDINGS = "dispatchables.not.desc", "commands[0].bindings"

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
 from bitlane import Device
-from bitlane.arrays.value import Value
+from bitlane.arrays import Value
 from bitlane.onnx import OnnxError, prepare
 from support.host.arrays import link_of, random, same
 from support.host.onnx_models import code, golden, made_up, model_of, node, parsed, tensor

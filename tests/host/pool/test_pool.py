@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from bitlane import BitlaneError, Device
 from bitlane.errors import DataTypeError, LinkError, WorkerLostError
-from bitlane.pool import Pool
-from bitlane.pool.split import chunk_of, split, split_axis
+from bitlane.pool import Pool, chunk_of, split, split_axis
 from bitlane.pool.workers import Call, WorkerGroup
 from support.host.arrays import model, random, same
 

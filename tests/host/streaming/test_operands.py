@@ -20,7 +20,7 @@ from bitlane.errors import (
     ShapeError,
     UnsupportedError,
 )
-from bitlane.streaming.transfer import Layout, source_of, store
+from bitlane.streaming import Layout, source_of, store
 from bitlane_rtl.abi import Mode
 from support.host.arrays import INTEGERS, link_of, model, random, same
 from support.host.refusals import refused

@@ -22,9 +22,8 @@ from typing import Any
 from onnx import defs
 
 from bitlane import dml
-from bitlane.api.catalogue import method_name
-from bitlane.driver import DryRunDriver
-from bitlane.driver.dry_run import LARGEST
+from bitlane.api import method_name
+from bitlane.driver import LARGEST_GEOMETRY, DryRunDriver
 from bitlane.errors import DmlError
 from bitlane.onnx.operators import OPERATORS
 from bitlane.onnx.types import TYPES
@@ -119,7 +118,7 @@ def level_table() -> list[str]:
 
 def _level_cells(level: dml.FeatureLevel) -> list[str]:
     """Return the types of each kind of operator at ``level``, and the numbers of axes."""
-    with DryRunDriver(LARGEST) as driver, dml.Device(driver, level) as device:
+    with DryRunDriver(LARGEST_GEOMETRY) as driver, dml.Device(driver, level) as device:
         cells = [_accepted(device, kinds) for kinds in _OPERATORS.values()]
         ranks = [n for n in range(1, 10) if _takes(device, _shift(n))]
     axes = f"{ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else str(*ranks)

@@ -17,7 +17,7 @@ import numpy as np
 
 import bitlane
 from bitlane.links import duration
-from bitlane.model_file.results import busy_cycles
+from bitlane.model_file import busy_cycles
 from bitlane.onnx import prepare
 from bitlane_sim.figures import record, replace, write_json
 from support.host.onnx_binary import Network, as_where, digits, train

@@ -13,8 +13,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import FeatureLevel
-from bitlane.model_file import Model, ModelFileError, load_model, prepare, run
-from bitlane.model_file.results import busy_cycles
+from bitlane.model_file import Model, ModelFileError, busy_cycles, load_model, prepare, run
 from support.host.model_link import ModelDriver
 
 SQUARE = {"DataType": "UINT8", "Sizes": [2, 3]}

@@ -12,11 +12,12 @@ from bitlane.compiler import (
     Widened,
     allocate,
     broadcast,
+    compute_in_stages,
+    compute_sums_below,
     fuse,
     plan_passes,
+    write_into,
 )
-from bitlane.compiler.memory import write_into
-from bitlane.compiler.stages import compute_in_stages, compute_sums_below
 from bitlane.driver import Driver, Storage
 from bitlane.lowering import View, insert_fences
 

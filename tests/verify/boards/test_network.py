@@ -23,7 +23,7 @@ from bitlane import Device
 from bitlane.command_line import DONE, main
 from bitlane.driver import Driver
 from bitlane.links import UdpLink
-from bitlane.model_file.results import busy_cycles
+from bitlane.model_file import busy_cycles
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.pins import CableFaults, NoAnswerError, SimulatedNetwork
