@@ -20,7 +20,7 @@ import cppsim
 from cppsim.checking import CheckedState, Shadow
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
-from cppsim.running.slots import LogicSlot, SignalSlot
+from cppsim.running import LogicSlot, SignalSlot
 from cppsim.testing import (
     EXECUTORS,
     KINDS,

@@ -25,7 +25,7 @@ from cppsim import FallbackWarning, designs
 from cppsim.compiling import Builder, CacheWarning
 from cppsim.errors import SimulationError
 from cppsim.native import interpreted
-from cppsim.running.stops import Stops
+from cppsim.running import Stops
 from cppsim.testing import (
     EXECUTORS,
     Bench,

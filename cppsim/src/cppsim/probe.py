@@ -14,7 +14,7 @@ from typing import Any
 from amaranth.hdl import Const, Signal
 
 from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
-from .cpp.words import BitField
+from .cpp import BitField
 from .native.compiled import DesignInstance
 from .native.probe import ProbeProgram
 from .native.programs import Locations, ProgramWriter

@@ -16,6 +16,7 @@ from amaranth.hdl import Module, Signal
 import cppsim
 from cppsim import FallbackWarning, native
 from cppsim.batch import threads
+from cppsim.circuits import Circuit, build
 from cppsim.compiling import (
     Builder,
     Compiler,
@@ -30,8 +31,6 @@ from cppsim.compiling import (
 )
 from cppsim.errors import SimulationError
 from cppsim.model import build as models
-from cppsim.model.build import build
-from cppsim.model.circuit import Circuit
 from cppsim.testing import Bench, same_on
 from support.carriers import inverter
 from support.processes import run_python

@@ -14,8 +14,7 @@ from amaranth.sim import Simulator as AmaranthSimulator
 
 import cppsim
 from cppsim import Coverage, designs
-from cppsim.coverage import CoveragePoint
-from cppsim.netlist.covered import Measured
+from cppsim.coverage import CoveragePoint, Measured
 from cppsim.testing import (
     EXECUTORS,
     Bench,

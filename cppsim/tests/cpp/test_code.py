@@ -10,9 +10,8 @@ import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
 from amaranth.hdl._ir import PortDirection
 
-from cppsim.cpp.code import Snippet, assignment, block, in_reach, lines_of
+from cppsim.cpp import Snippet, Words, assignment, block, in_reach, lines_of, operation
 from cppsim.cpp.simulation import write_simulation
-from cppsim.cpp.words import Words, operation
 from cppsim.netlist import CellKind, PlainCell
 from cppsim.netlist.lowering import lower
 from cppsim.testing import Bench, same_on

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import cppsim
+from cppsim.coverage import Measured
 from cppsim.cpp import words
-from cppsim.netlist.covered import Measured
 from cppsim.testing import (
     EXECUTORS,
     RandomDesign,

@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from cppsim.model.circuit import Circuit
+from cppsim.circuits import Circuit
 from cppsim.netlist import CellKind, FormattedValue, NotPlain, PlainCell, formatted
 from cppsim.netlist.cells import CellWriter
 from cppsim.netlist.lowering import lower

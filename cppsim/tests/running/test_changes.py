@@ -18,8 +18,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib.memory import Memory
 
-from cppsim.running.depths import depths
-from cppsim.running.state import CompiledState
+from cppsim.running import CompiledState, depths
 from cppsim.testing import EXECUTORS, Bench, random_clocked, random_counters, same_on, ticks
 from support.seeds import seeds
 from support.small import counter, followed

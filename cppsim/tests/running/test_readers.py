@@ -12,7 +12,7 @@ from amaranth.lib.data import StructLayout
 
 from cppsim.netlist import NotPlain
 from cppsim.probe import signals_of
-from cppsim.running.state import CompiledState
+from cppsim.running import CompiledState
 from cppsim.testing import EXECUTORS, Bench, delay, random_expression, random_testbench, same_on
 from cppsim.tuning import Tuning
 from support.fuzz import machine, write_once

@@ -8,8 +8,7 @@ from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Module, Print
 from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
-from cppsim.running.state import CompiledState
-from cppsim.running.stops import Stops
+from cppsim.running import CompiledState, Stops
 from cppsim.testing import EXECUTORS, Bench, close, follow, same_on
 from cppsim.tuning import Tuning
 from support.fuzz import machine, write_once

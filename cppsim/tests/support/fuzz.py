@@ -16,8 +16,8 @@ from typing import Any
 from amaranth.hdl import DomainRenamer, MemoryData, Module, Signal
 
 from cppsim import engine
+from cppsim.coverage import Measured
 from cppsim.designs import Compiled, built
-from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 from cppsim.testing import RandomDesign, random_expressions, random_machine, random_system, trace
 from support.seeds import SINGLE

@@ -13,8 +13,8 @@ from cppsim import designs, engine
 from cppsim.batch import Source
 from cppsim.batch.cached import CachedBatch
 from cppsim.batch.source import write_batch
+from cppsim.coverage import Measured
 from cppsim.designs import Compiled
-from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 
 SALT = "RECOMPUTE"

@@ -6,7 +6,7 @@ The text includes no header: a GPU's compiler has none. Each backend puts its ty
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from ..cpp.writer import element_bits
+from ..cpp import element_bits
 from ..errors import BatchError
 from ..model import PortLayout
 from ..netlist import WORD, NotPlain, row_bytes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..compiling import Builder, selecting, source_digest, straight
-from ..cpp.writer import element_bits
+from ..cpp import element_bits
 from ..netlist import Bits, DesignPort, FormattedValue, PlainDesign, row_bytes, word_count
 from ..netlist.passes import trim
 from .interface import Elaborated

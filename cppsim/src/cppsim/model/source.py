@@ -9,9 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..compiling import HEADERS as WORDS
+from ..cpp import Snippet, assignment, in_reach, lines_of, literal, words_of
 from ..cpp.body import Scope
-from ..cpp.code import Snippet, assignment, in_reach, lines_of
-from ..cpp.words import literal, words_of
 from ..cpp.writer import MessageCall, Writer
 from ..netlist import CLOCK, Bits, PlainDesign, word_count
 from .storage import StorageAccess, StoragePort, buffer_names, in_order

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..amaranth_internals import rows_of
 from ..compiling import load
+from ..cpp import BitField, element_bits
 from ..cpp.simulation import SimulationSource
-from ..cpp.words import BitField
-from ..cpp.writer import element_bits
 from ..errors import FallbackWarning, SimulationError, warn_user
 from ..netlist import Bits, Memory, from_words, messages_of, row_bytes, to_words, word_count
 from ..netlist.lowered import DesignMessage, Lowered

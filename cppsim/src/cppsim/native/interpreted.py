@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 
 from ..compiling import bind
+from ..cpp import element_bits, words_of
 from ..cpp.simulation import Postponed, SimulationSource
-from ..cpp.words import words_of
-from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist import WORD, Bits, Memory, NotPlain, word_count
 from ..netlist.lowered import ClockEdge, DesignMessage, Lowered, clock_plan, edge_sides

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpp.words import adjacent, repeated, words_of
-from ..cpp.writer import element_bits
+from ..cpp import adjacent, element_bits, repeated, words_of
 from ..netlist import SIGNED, WORD, Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
 from .probe import Code, Instruction, ProbeProgram
 

@@ -10,11 +10,21 @@ from amaranth.hdl import DriverConflict, Signal
 from ..amaranth_internals import ClockProcess, PySimEngine
 from .clocks import EDGE, MESSAGES, WOKEN
 from .context import Process
-from .slots import SignalSlot
+from .depths import depths
+from .slots import LogicSlot, SignalSlot
 from .state import CompiledState
 from .stops import Stops
 from .triggers import Trigger
 from .waits import Edge, Wait
+
+__all__ = [
+    "CompiledState",
+    "LogicSlot",
+    "RunningEngine",
+    "SignalSlot",
+    "Stops",
+    "depths",
+]
 
 
 class RunningEngine(PySimEngine):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..compiling import Signatures, bind
-from ..cpp.words import BitField
+from ..cpp import BitField
 from ..native import BUILDER, InstanceHandle
 from ..netlist import from_words, word_count
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from ..cpp.words import BitField
+from ..cpp import BitField
 from ..errors import SimulationError
 from ..native import InstanceHandle
 from ..netlist import from_words

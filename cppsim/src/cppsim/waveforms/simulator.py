@@ -22,7 +22,7 @@ from ..amaranth_internals import (
     eval_value,
     read_signals,
 )
-from ..cpp.words import BitField
+from ..cpp import BitField
 from ..native.compiled import DesignInstance
 from ..netlist import Bits
 from . import Areas, BackwardsError, Variable, Waves
