@@ -32,8 +32,7 @@ from bitlane_rtl.ethernet import BoardAddresses
 from support.board.line import DriverDevice
 from support.command_line import CommandLine
 from support.ethernet.verilog import Looped
-from support.host.network import Cable, network_board
-from support.host.queries import LOOPBACK, LocalBoard, LocalNetwork
+from support.host.network import LOOPBACK, Cable, LocalBoard, LocalNetwork, network_board
 
 BOARD = boards()["colorlight-i5"]
 

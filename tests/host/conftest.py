@@ -1,4 +1,4 @@
-"""The device of these tests, where a file has none of its own, and the program."""
+"""The device and the driver of these tests, where a file has none of its own, and the program."""
 
 import gc
 from collections.abc import Iterator
@@ -22,6 +22,16 @@ def device() -> Iterator[Device]:
     if device.driver.allocator.pieces:
         gc.collect()  # takes as long as a test; only cycles of references need it
     assert device.driver.allocator.pieces == 0
+
+
+@pytest.fixture
+def link() -> ModelLink:
+    return ModelLink(memory_bytes=1 << 16)
+
+
+@pytest.fixture
+def driver(link: ModelLink) -> Driver:
+    return Driver(link)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -34,11 +34,6 @@ def link() -> ModelLink:
 
 
 @pytest.fixture
-def driver(link: ModelLink) -> Driver:
-    return Driver(link)
-
-
-@pytest.fixture
 def tensor(driver: Driver) -> Stored:
     return upload(driver, np.zeros((64, 64), np.uint32))
 

@@ -1,6 +1,6 @@
 """A plan depends on each field of a form: one that is stored without it is caught."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,27 +14,88 @@ from bitlane.compiler import (
     Expression,
     Form,
     Joined,
+    Location,
+    Plan,
     Stored,
     Viewed,
     Widened,
     add_up,
+    allocate,
     apply,
     assign,
+    broadcast,
+    compute_in_stages,
+    compute_sums_below,
     copy_ordered,
     describe,
     evaluate,
     evaluation,
+    fuse,
     join,
+    plan_passes,
     widen,
     window,
+    write_into,
 )
 from bitlane.driver import Driver, Storage
 from bitlane.errors import DeviceFault
-from bitlane.lowering import Options, View
+from bitlane.lowering import Options, View, insert_fences
 from bitlane_rtl.abi import Op
 from support.host.arrays import random
 from support.host.model_link import ModelLink
-from support.host.planned_anew import assign_anew, evaluate_anew
+
+# --- evaluation that plans every expression anew, at its own addresses: nothing is stored ---------
+
+
+def evaluate_anew(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
+    """Do what ``evaluate`` does."""
+    wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
+    results = compute_in_stages(driver, wanted, _evaluate)
+    return [root if isinstance(root, Stored) else results[root] for root in roots]
+
+
+def _evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
+    plan = plan_passes(fuse(roots, driver.geometry), driver.geometry)
+    find = _run(driver, plan)
+    results = []
+    for root, location in zip(roots, plan.results, strict=True):
+        results.append(Stored(*find(location), root.shape))
+        if isinstance(root, Applied | Widened | Joined):
+            root.cache(results[-1])
+    return results
+
+
+def assign_anew(driver: Driver, target: Stored, value: Expression) -> None:
+    """Do what ``assign`` does."""
+    sums = compute_sums_below(driver, value, _evaluate)
+    roots = fuse([broadcast(value, target.shape)], driver.geometry)
+    plan = plan_passes(roots, driver.geometry)
+    _run(driver, write_into(plan, [Location(None, target.view)], [target.shape]))
+    for total in sums:
+        total.storage.close()
+
+
+def _run(driver: Driver, plan: Plan) -> Callable[[Location], tuple[Storage, View]]:
+    """Execute ``plan``; return a function that finds results."""
+    memory = allocate(plan)
+    sizes = (*memory.bound, memory.temporary) if memory.temporary else memory.bound
+    taken = [Storage(driver, size) for size in sizes]
+    starts = [storage.address for storage in taken]
+    if plan.constants.size:
+        driver.write(starts[-1], plan.constants.content)
+    driver.run(
+        insert_fences(memory.groups(starts, driver.geometry.abilities, driver.geometry.memory))
+    )
+
+    def find(location: Location) -> tuple[Storage, View]:
+        assert location.buffer is not None
+        area, _ = memory.places[location.buffer]
+        return taken[area], memory.view(location, starts)
+
+    return find
+
+
+# --- two expressions for each field of a form, which differ in it alone ---------------------------
 
 FIELDS: dict[Any, str] = {
     Stored: "area offset shape strides itemsize",

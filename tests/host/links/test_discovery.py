@@ -17,7 +17,7 @@ from bitlane.links.discovery import (
     find_boards,
     set_address,
 )
-from support.host.queries import LOOPBACK, SHORT, LocalBoard, LocalNetwork, query_of
+from support.host.network import LOOPBACK, SHORT, LocalBoard, LocalNetwork, query_of
 
 MACS = [bytes.fromhex(f"02626974{number:04x}") for number in range(4)]
 

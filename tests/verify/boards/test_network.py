@@ -32,7 +32,7 @@ from bitlane_rtl.abi import CONTROL_BASE, LINE_STATUS, LINE_STATUS_OFFSET, Op
 from bitlane_sim.commands import move
 from support.boards.network_rates import BOARD, LINE_RATE, measured
 from support.boards.session import SILENCE, connect_network, networked
-from support.host.queries import query_of
+from support.host.network import query_of
 from support.verdicts import AT_THE_PINS
 
 pytestmark = [
