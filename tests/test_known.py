@@ -12,6 +12,7 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
+from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
 
@@ -44,6 +45,14 @@ class Counting:
         subprocess.run(["git", "init", "--quiet", folder], check=True)
         self._cache = folder / "cache"
         self._cache.mkdir()
+
+    def record(self, *passed: str) -> tuple[str, str]:
+        """Write a record of the tests that ``passed``; return the option that names it."""
+        project = self._folder.parent
+        path = project / "passed.json"
+        record = {"files": Inputs(project).of_everything({path}), "passed": passed}
+        path.write_text(json.dumps(record))
+        return "--except-passed", str(path)
 
     def run(self, *words: str, fails: str = "", again: int = 1 << 255, code: int = 0) -> str:
         """Run it; return which tests ran."""
@@ -191,38 +200,41 @@ def test_a_run_with_other_options_is_another(
 
 
 @pytest.mark.slow
-def test_a_module_of_which_an_earlier_run_left_less_to_do_runs_again(
-    counting: Counting, tmp_path: Path
-) -> None:
-    passed = tmp_path / "passed.json"
-    (tmp_path / ".gitignore").write_text("*.json\nran\ncache\n__pycache__\n")
-    words = ("--except-passed", str(passed))
-    passed.write_text('["tests/test_counting.py::test_number[1]"]')
+def test_a_module_of_which_an_earlier_run_left_less_to_do_runs_again(counting: Counting) -> None:
+    words = counting.record("tests/test_counting.py::test_number[1]")
     assert counting.run(*words) == "2"
     assert counting.run(*words) == ""
-    passed.write_text("[]")
-    assert counting.run(*words) == "12"
+    assert counting.run(*counting.record()) == "12"
 
 
 @pytest.mark.slow
-def test_a_run_passes_if_an_earlier_run_left_nothing_to_do(
-    counting: Counting, tmp_path: Path
-) -> None:
-    passed = tmp_path / "passed.json"
-    words = ("--except-passed", str(passed))
-    passed.write_text('["tests/other/test_other.py::test_other"]')
+def test_a_run_passes_if_an_earlier_run_left_nothing_to_do(counting: Counting) -> None:
     counting.path.write_text("")
+    words = counting.record("tests/other/test_other.py::test_other")
     counting.run(*words, code=pytest.ExitCode.NO_TESTS_COLLECTED)
     assert ALL_KNOWN not in counting.printed
     counting.path.write_text(COUNTING)
     names = (f"tests/test_counting.py::test_number[{number}]" for number in (1, 2))
-    passed.write_text(json.dumps([*names]))
-    assert counting.run(*words) == ""
+    assert counting.run(*counting.record(*names)) == ""
     assert ALL_KNOWN in counting.printed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [None, "", "3"])
+def test_a_record_of_other_files_is_refused(counting: Counting, tmp_path: Path) -> None:
+    path = str(tmp_path / "passed.json")
+    assert counting.run("--store-passed", path) == "12"
+    assert counting.run("--except-passed", path) == ""
+    (tmp_path / "data.txt").touch()
+    assert counting.run("--except-passed", path, code=pytest.ExitCode.USAGE_ERROR) == ""
+    assert re.search(
+        r"^ERROR: --except-passed: \S+passed\.json: files of the project have changed since then;",
+        counting.printed,
+        flags=re.M,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [None, "", "3", "{}"])
 def test_a_record_that_cannot_be_read_is_told_in_a_line(
     counting: Counting, tmp_path: Path, text: str | None
 ) -> None:

@@ -175,7 +175,7 @@ def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(
     quick = ["-m", "not slow", "--hypothesis-profile", "quick", "--store-passed", passed]
     tier(tmp_path, "-n", workers, *quick, "--store-durations", tmp_path / "seconds.json")
     assert read(tmp_path / "seconds.json").keys() == {"test_some.py"}
-    names = [name.rpartition("::")[2] for name in json.loads(passed.read_text())]
+    names = [name.rpartition("::")[2] for name in json.loads(passed.read_text())["passed"]]
     assert names == FIRST
     full = ["-n", "0", "--hypothesis-profile", "full", "--except-passed", passed]
     seen = set[str]()
@@ -193,7 +193,7 @@ def test_all_tests_of_a_module_that_takes_steps_by_tier_run_again(tmp_path: Path
     passed = tmp_path / "passed.json"
     (tmp_path / "test_some.py").write_text(MODULE.format(imported="seeds, stride"))
     tier(tmp_path, "--hypothesis-profile", "quick", "--store-passed", passed)
-    assert json.loads(passed.read_text()) == []
+    assert json.loads(passed.read_text())["passed"] == []
 
 
 ROTATING = """

@@ -37,7 +37,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -157,11 +157,16 @@ class Inputs:
         """Return whether git knows the file ``module``, and so sees it change."""
         return str(module.relative_to(self._root)) in self._sums
 
+    def of_everything(self, but: Collection[Path]) -> str:
+        """Return the SHA-256 of all files that git knows ``but`` some."""
+        sums = self._sums.items()
+        return _digest(f"{name} {each}" for name, each in sums if self._root / name not in but)
+
     def of_tests(self, module: Path) -> str:
         """Return the SHA-256 of ``module`` and the other files of tests that take part in it."""
         files = self._closure([module, *self._conftests(module)])
         sums = (f"{os.path.relpath(file, self._root)} {_sum(file)}" for file in sorted(files))
-        return hashlib.sha256("\n".join(sums).encode()).hexdigest()
+        return _digest(sums)
 
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on.
@@ -182,8 +187,8 @@ class Inputs:
         names |= {name for name in self._sums if _is_below(name, places)}
         names = {name for name in names if not _is_below(name, self._read(module).left_out)}
         sums = ((name, self._sums.get(name) or _sum(self._root / name)) for name in sorted(names))
-        parts = [*self._tools, *map(" ".join, sums)]
-        return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()
+        parts = (*self._tools, *map(" ".join, sums))
+        return _digest(parts)
 
     def _places(self, file: Path) -> set[str]:
         places = self._read(file).places
@@ -314,6 +319,10 @@ def _sum(path: Path) -> str:
     if not path.is_file():
         return "missing"
     return f"{os.access(path, os.X_OK)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _program(name: str) -> str:

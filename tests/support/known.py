@@ -114,12 +114,30 @@ class KnownModules:
         return sorted(name for name in self._again if self._failed.get(name))
 
 
+def files(config: pytest.Config) -> str:
+    """Return the SHA-256 of the project's files but those that runs write; "" without git."""
+    options = map(config.getoption, ("--store-passed", "--except-passed", "--store-durations"))
+    written = {path.absolute() for path in options if path}
+    try:
+        return Inputs(config.rootpath).of_everything(written)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def expect_unchanged(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` if ``--except-passed`` names a record of other files."""
+    path: Path | None = config.getoption("--except-passed")
+    if path and json.loads(path.read_text(encoding="utf-8"))["files"] != files(config):
+        told = f"--except-passed: {path}: files of the project have changed since then"
+        raise pytest.UsageError(f"{told}; `make test RECORD=FOLDER` writes it")
+
+
 def passed_before(config: pytest.Config) -> set[str]:
     """Return the tests that ``--except-passed`` leaves out. Raises ``pytest.UsageError``."""
     path: Path | None = config.getoption("--except-passed")
     try:
-        return set(json.loads(path.read_text(encoding="utf-8"))) if path else set()
-    except (OSError, ValueError, TypeError) as error:
+        return set(json.loads(path.read_text(encoding="utf-8"))["passed"]) if path else set()
+    except (OSError, ValueError, TypeError, KeyError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         told = f"--except-passed: {path}: {reason}; `make test RECORD=FOLDER` writes it"
         raise pytest.UsageError(told) from None

@@ -6,7 +6,8 @@ marked ``slow`` or ``deep``; `make check` loads ``full`` and leaves out those ma
 runs depends on the commit, never on the machine: `support.rotation`.
 
 ``--store-passed FILE`` writes which tests passed; ``--except-passed FILE`` leaves them out, unless
-the tier now gives them more examples or smaller steps. So `.ci/run` runs each test once.
+the tier now gives them more examples or smaller steps. So `.ci/run` runs each test once. A record
+holds for the files of the project that the first run began with.
 
 ``--except-known`` leaves out modules that passed before with the same inputs: `support.known`.
 
@@ -30,7 +31,7 @@ from hypothesis import settings
 from bitlane_boards.flow import YOSYS, run_tool, silent
 
 from . import durations, rotation, seeds, verdicts
-from .known import KnownModules, passed_before
+from .known import KnownModules, expect_unchanged, files, passed_before
 from .seeds import FULL, QUICK
 
 # Elaboration allocates many objects, and nearly none of them is garbage so early.
@@ -43,6 +44,7 @@ DEEPER = ("deeper", True)
 """Property of a test that tries more in a deeper tier."""
 
 ASKED = pytest.StashKey[int]()
+FILES = pytest.StashKey[str]()
 KNOWN = pytest.StashKey[KnownModules]()
 
 
@@ -75,6 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[KNOWN] = KnownModules(config)
         config.pluginmanager.register(config.stash[KNOWN])
     passed_before(config)
+    if not hasattr(config, "workerinput"):
+        expect_unchanged(config)
+        if config.getoption("--store-passed"):
+            config.stash[FILES] = files(config)
     try:
         rotation.commit()
     except ValueError as error:
@@ -167,7 +173,8 @@ def pytest_terminal_summary(
         ended = terminalreporter.stats.get("passed", [])
         passed = sorted({each.nodeid for each in ended if DEEPER not in each.user_properties})
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(passed, indent=1) + "\n", encoding="utf-8")
+        record = {"files": config.stash[FILES], "passed": passed}
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     known = config.stash.get(KNOWN, None)
     closing = [*sorted(map(str, _told(found, "report"))), *_meaning(found, known)]
     if known and known.passed_all_before(exitstatus):
