@@ -346,6 +346,20 @@ def test_a_marked_test_that_fails_in_any_phase_runs_again(tmp_path: Path, fails:
     assert len(entries()) == 1
 
 
+@pytest.mark.slow
+def test_a_marked_test_is_not_stored_if_a_source_changes_during_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging, package = Judging(tmp_path), tmp_path / "judged_package.py"
+    package.write_text("old = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    changing = "import judged_package\nPath(judged_package.__file__).write_text('old = False')\n"
+    judging.path.write_text(JUDGING.replace("support.seeds", "judged_package") + changing)
+    judging.run()
+    assert judging.runs == 1
+    assert entries() == [], "the test ran with the old source"
+
+
 def test_a_marked_test_depends_on_the_files_of_tests_that_it_imports(tmp_path: Path) -> None:
     module, seen = tmp_path / "tests/part/test_one.py", set[str]()
     texts = {module: "from support.first import x\n", tmp_path / "tests/part/conftest.py": "\n"}

@@ -163,10 +163,14 @@ class Inputs:
         return _digest(f"{name} {each}" for name, each in sums if self._root / name not in but)
 
     def of_tests(self, module: Path) -> str:
-        """Return the SHA-256 of ``module`` and the other files of tests that take part in it."""
-        files = self._closure([module, *self._conftests(module)])
-        sums = (f"{os.path.relpath(file, self._root)} {_sum(file)}" for file in sorted(files))
+        """Return the SHA-256 of `files_of_tests`."""
+        files = sorted(self.files_of_tests(module))
+        sums = (f"{os.path.relpath(file, self._root)} {_sum(file)}" for file in files)
         return _digest(sums)
+
+    def files_of_tests(self, module: Path) -> set[Path]:
+        """Return ``module`` and the other files of tests that take part in it."""
+        return self._closure([module, *self._conftests(module)])
 
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on.
@@ -174,7 +178,7 @@ class Inputs:
         Raises ``ValueError`` if its mark `READS` names what is not there, and ``OSError`` or
         ``SyntaxError`` if a file of tests cannot be read.
         """
-        files = self._closure([module, *self._conftests(module)])
+        files = self.files_of_tests(module)
         places = {place for file in files for place in self._places(file)}
         if (reads := self._read(module).reads) is not None:
             if gone := [

@@ -76,6 +76,9 @@ AT_THE_PINS = pytest.mark.judges(
 _VARIABLES = variables()
 """Those that the run began with: fixtures set others."""
 
+_BEGAN = time.time_ns()
+"""The time at which this process has imported no test module yet."""
+
 _FILE = "verdict.json"
 
 _PASSED = pytest.StashKey[tuple[str, "Passed"]]()
@@ -143,7 +146,7 @@ def run_marked(item: pytest.Function) -> bool:
 
     The lines that the test reports are stored with its verdict, by `settle`.
     """
-    packages = sorted({name for mark in item.iter_markers(MARK) for name in mark.args})
+    packages = _packages(item)
     if not packages:
         return False
 
@@ -171,13 +174,25 @@ def run_marked(item: pytest.Function) -> bool:
 def settle(item: pytest.Item, report: pytest.TestReport) -> None:
     """Store the verdict of a marked test after its last phase, unless a phase did not pass.
 
-    A test whose function returns may fail still: by a warning, or when its fixtures are closed.
+    A test whose function returns may fail still: by a warning, or when its fixtures are closed. If
+    a source has changed since the run began, the test may have run with the old one.
     """
-    if not report.passed:
-        if _PASSED in item.stash:
-            del item.stash[_PASSED]
-    elif report.when == "teardown" and (passed := item.stash.get(_PASSED, None)):
+    passed = item.stash.get(_PASSED, None)
+    if passed and not report.passed:
+        del item.stash[_PASSED]
+    elif passed and report.when == "teardown" and _sources_are_unchanged(item):
         store(*passed)
+
+
+def _packages(item: pytest.Item) -> list[str]:
+    return sorted({name for mark in item.iter_markers(MARK) for name in mark.args})
+
+
+def _sources_are_unchanged(item: pytest.Item) -> bool:
+    files = [path for name in _packages(item) for path, _ in _sources(name)]
+    files += _inputs().files_of_tests(item.path)
+    # Unlike the time of a file's content, no program sets this time back.
+    return all(path.stat().st_ctime_ns < _BEGAN for path in files)
 
 
 @functools.cache
