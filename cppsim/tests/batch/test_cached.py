@@ -16,9 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, Program
 from cppsim.batch import cached, circuit, source
-from cppsim.batch.cached import CachedBatch
 from cppsim.batch.circuit import PortChoice, PreparedBatch
-from cppsim.batch.source import write_batch
 from cppsim.errors import BatchError
 from cppsim.netlist.fingerprint import Fingerprint
 from support.carriers import Part
@@ -41,7 +39,7 @@ def test_a_design_in_the_cache_is_not_lowered(
         raise AssertionError("lowered")
 
     # Without the comparison with the design written anew.
-    monkeypatch.setattr(CachedBatch, "source", unwrap(CachedBatch.source))
+    monkeypatch.setattr(cached.CachedBatch, "source", unwrap(cached.CachedBatch.source))
     monkeypatch.setattr(circuit, "lower", lower)
     assert run() == cold
     with monkeypatch.context() as patch:
@@ -51,7 +49,7 @@ def test_a_design_in_the_cache_is_not_lowered(
 
 
 def test_the_source_of_another_design_is_found_out(fresh_cache: Path) -> None:
-    right, wrong = (CachedBatch(PreparedBatch.of(PortChoice(part(step=x)))) for x in (1, 2))
+    right, wrong = (cached.CachedBatch(PreparedBatch.of(PortChoice(part(step=x)))) for x in (1, 2))
     expect_same_batch(right, "threads", right.source("threads"))
     wrong.source("threads")
     with pytest.raises(AssertionError, match="is not that of this design"):
@@ -179,7 +177,7 @@ def test_a_batch_writes_only_the_backend_that_it_runs(
 
 
 def test_the_source_of_both_has_the_lines_of_each() -> None:
-    written = write_batch(PreparedBatch.of(PortChoice(SyncFIFO(width=8, depth=4))).lowered())
+    written = source.write_batch(PreparedBatch.of(PortChoice(SyncFIFO(width=8, depth=4))).lowered())
     sources = [written.source(), written.source("threads"), written.source("cuda")]
     both, cores, gpu = (set(x.text.splitlines()) for x in sources)
     core_words, block_words = sources[0].description.core_words, sources[0].description.block_words
