@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
-from .bitslice import BitslicedDesign, BufferedWrite
-from .bitslice.levels import LevelCall, Levels
-from .bitslice.phase import Output, Phase
+from .bitslice import BitslicedDesign, BufferedWrite, LevelCall, Levels, Output, Phase
 from .description import MemoryLayout
 
 

@@ -6,10 +6,23 @@ from itertools import pairwise, product
 
 import pytest
 
-from cppsim.batch.bitslice.cells import bits_of_cell, by_numbers
-from cppsim.batch.bitslice.levels import LevelCall, Levels
-from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Gate, Network
-from cppsim.batch.bitslice.phase import Call, Output, Phase
+from cppsim.batch.bitslice import (
+    AND,
+    CARRY,
+    ODD3,
+    OR,
+    SELECT,
+    XOR,
+    Call,
+    Gate,
+    LevelCall,
+    Levels,
+    Network,
+    Output,
+    Phase,
+    bits_of_cell,
+    by_numbers,
+)
 from cppsim.netlist import Bits, CellKind, PlainCell
 from support.seeds import seeds
 from support.zoo import number_of, random_cell, value_of
