@@ -248,14 +248,12 @@ def test_an_import_the_wrong_way_is_caught(
 
 DOORS = {
     "boards/bitlane_boards/__init__.py": "each board is a file",
-    "boards/bitlane_boards/area/__init__.py": "its names load Amaranth",
     "boards/bitlane_boards/flow/__init__.py": "its names load Amaranth",
     "boards/bitlane_boards/flow/platform.py": "a board names its platform",
     "boards/bitlane_boards/litex/__init__.py": "its names load LiteX",
     "cppsim/src/cppsim/__init__.py": "its names load Amaranth",
     "cppsim/src/cppsim/circuits.py": "its names load Amaranth",
     "host/bitlane/__init__.py": "its names load NumPy",
-    "sim/bitlane_sim/bench/__init__.py": "its names load Amaranth",
     "sim/bitlane_sim/campaigns/__init__.py": "its names load cppsim",
     "sim/bitlane_sim/device/__init__.py": "an elaboration executes one of its modules",
     "sim/bitlane_sim/system/__init__.py": "its names load Amaranth",

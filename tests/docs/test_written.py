@@ -18,7 +18,7 @@ import pytest
 from bitlane.command_line import DONE, main
 from bitlane.version import __version__
 from bitlane_boards import boards
-from bitlane_sim.bench import Row, measure
+from bitlane_sim.bench.contract import Row, measure
 from bitlane_sim.device import choose_evaluator
 from support.docs import notebooks, recording, status
 from support.docs.notebooks import NOTEBOOKS, execute

@@ -19,7 +19,8 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Value
 
-from bitlane_boards.area import CHIPS, Placer
+from bitlane_boards.area.chips import CHIPS
+from bitlane_boards.area.place import Placer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core

@@ -18,22 +18,12 @@ from bitlane.driver import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim import commands
-from bitlane_sim.bench import (
-    Point,
-    Profile,
-    Row,
-    SearchRow,
-    Spent,
-    Waits,
-    bursts,
-    configured,
-    draw,
-    execute,
-    full_engine,
-    measure_search,
-    modes,
-    spend,
-)
+from bitlane_sim.bench import modes
+from bitlane_sim.bench.contract import Row, full_engine
+from bitlane_sim.bench.job import execute
+from bitlane_sim.bench.plot import draw
+from bitlane_sim.bench.profile import Point, Profile, Spent, Waits, bursts, spend
+from bitlane_sim.bench.search import SearchRow, configured, measure_search
 from bitlane_sim.commands import move
 from bitlane_sim.device import Simulator
 from bitlane_sim.numpy_device import search_cycles

@@ -21,7 +21,8 @@ from bitlane.driver import Driver
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
-from bitlane_sim.bench import BenchError, Traffic, execute
+from bitlane_sim.bench import BenchError
+from bitlane_sim.bench.job import Traffic, execute
 from bitlane_sim.commands import move
 from bitlane_sim.device import Simulator, SimulatorLink, open_link
 from cppsim import Model

@@ -1,73 +1,16 @@
 """The subcommand `bench`: what to measure, where to print and write it. Measures nothing.
 
-Its words and help do without Amaranth: `modes`, which need it, are imported when one is measured,
-and so are the names of other modules.
+Its words and help do without Amaranth: `modes`, which need it, are imported when one is measured.
 """
 
 import argparse
 import importlib.util
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bitlane.command_line import Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.installation import how_to_install
-
-if TYPE_CHECKING:
-    from .contract import Row, full_engine, measure
-    from .job import Traffic, execute
-    from .plot import draw
-    from .profile import Point, Profile, Spent, Waits, bursts, spend
-    from .search import SearchRow, configured, measure_search
-    from .sram import three_streams
-
-__all__ = [
-    "BenchError",
-    "Point",
-    "Profile",
-    "Row",
-    "SearchRow",
-    "Spent",
-    "Traffic",
-    "Waits",
-    "add_bench",
-    "bursts",
-    "configured",
-    "draw",
-    "execute",
-    "full_engine",
-    "measure",
-    "measure_search",
-    "spend",
-    "three_streams",
-]
-
-_MODULES = {
-    "Point": "profile",
-    "Profile": "profile",
-    "Row": "contract",
-    "SearchRow": "search",
-    "Spent": "profile",
-    "Traffic": "job",
-    "Waits": "profile",
-    "bursts": "profile",
-    "configured": "search",
-    "draw": "plot",
-    "execute": "job",
-    "full_engine": "contract",
-    "measure": "contract",
-    "measure_search": "search",
-    "spend": "profile",
-    "three_streams": "sram",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
 
 
 class BenchError(BitlaneError):

@@ -15,20 +15,12 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane.command_line import main
 from bitlane.errors import BitlaneError
-from bitlane_boards.area import (
-    CHIPS,
-    CONFIGURED,
-    DESIGNS,
-    ON_REQUEST,
-    Arc,
-    AreaRow,
-    Design,
-    OutOfContext,
-    SeedResult,
-    measure_area,
-    table,
-    with_inner,
-)
+from bitlane_boards.area import table
+from bitlane_boards.area.chips import CHIPS
+from bitlane_boards.area.designs import CONFIGURED, DESIGNS, ON_REQUEST, Design
+from bitlane_boards.area.measure import AreaRow, measure_area
+from bitlane_boards.area.place import Arc, SeedResult, with_inner
+from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow import Cells, silent
 from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core

@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from bitlane_boards.area import Copier, Descriptor
+from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_sim.system import (

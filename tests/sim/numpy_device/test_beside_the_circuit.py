@@ -23,7 +23,7 @@ from bitlane_rtl.abi import COMPLETION_OFFSET, REGISTERS, Lane, Op, Status, regi
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import full
 from bitlane_rtl.sdram_part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
-from bitlane_sim.bench import three_streams
+from bitlane_sim.bench.sram import three_streams
 from bitlane_sim.commands import move
 from bitlane_sim.fields import Fields, Limits, refusals
 from bitlane_sim.numpy_device import (
