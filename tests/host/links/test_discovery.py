@@ -113,12 +113,15 @@ def test_an_address_is_set_and_the_answer_comes_from_it() -> None:
         assert [each.ip for each in boards] == ["127.0.0.5", "127.0.0.9"]
 
 
-def test_an_answer_from_the_old_address_sets_nothing() -> None:
+@pytest.mark.parametrize(("ip", "mac"), [("127.0.0.5", MACS[0]), ("127.0.0.9", MACS[1])])
+def test_an_answer_from_the_old_address_or_of_another_board_sets_nothing(
+    ip: str, mac: bytes
+) -> None:
     class Stubborn(LocalBoard):
         def answer(self, query: bytes) -> bytes | None:
-            return query
+            return query[:8] + mac + query[14:]
 
-    with LocalNetwork(Stubborn("127.0.0.5", MACS[0])) as network:
+    with LocalNetwork(Stubborn(ip, mac)) as network:
         assert not set_address(
             LOOPBACK, MACS[0], IPv4Address("127.0.0.9"), SHORT, port=network.port
         )
